@@ -33,7 +33,8 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// A fault of senesce.
 pub const INTERNAL: u8 = 4;
-/// A gate fails: `gate` found a regression, or `compare --fail-if` a figure beyond its limit.
+/// A gate fails: `gate` found a regression, or `--fail-if` of `compare` or `inspect` a figure beyond
+/// its limit.
 pub const DIFFERENT: u8 = 5;
 /// A gate is undecided: the figures do not decide.
 pub const UNDECIDED: u8 = 6;
@@ -275,6 +276,10 @@ pub fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (kind, hint.or_else(|| Some(advice.to_owned())))
 }
 
+/// The way out for `defrag` on an ext4 without a journal.
+const ADD_A_JOURNAL: &str = "unmount it and add a journal with `tune2fs -j DEVICE`; `senesce inspect` shows the cost of the \
+                             best order without one";
+
 /// The kind of an error of the system, and what to do about it.
 fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
     use std::io::ErrorKind as Io;
@@ -327,9 +332,11 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
                 || error.chain().any(|cause| cause.is::<senesce_ext4::Error>()).then(|| CHECK_EXT4.to_owned());
             return (inspection_kind(failure), failure.hint().or_else(of_damage));
         }
-        if let Some(senesce_defrag::Error::NotSupported { .. } | senesce_defrag::Error::List { .. }) =
-            cause.downcast_ref()
-        {
+        if let Some(senesce_defrag::Error::NotSupported { problem, .. }) = cause.downcast_ref() {
+            let hint = problem.contains("has no journal").then(|| ADD_A_JOURNAL.to_owned());
+            return (ErrorKind::Usage, hint);
+        }
+        if let Some(senesce_defrag::Error::List { .. }) = cause.downcast_ref() {
             return (ErrorKind::Usage, None);
         }
         if let Some(senesce_record::Error::Place { .. }) = cause.downcast_ref() {

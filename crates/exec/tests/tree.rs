@@ -62,12 +62,12 @@ fn every_difference_is_named() {
         said,
         [
             "a/one: only in the first tree",
-            "a/two: 2 bytes in the first tree, 3 in the second",
+            "a/two: 2 bytes in the first tree, 3 in the second tree",
             "a/uno: only in the second tree",
             "b: same size, other content",
             "c: a symbolic link to another target",
-            "d: a file in the first tree, a directory in the second",
-            "lost+found/kept: mode 0644 in the first tree, 0755 in the second",
+            "d: a file in the first tree, a directory in the second tree",
+            "lost+found/kept: mode 0644 in the first tree, 0755 in the second tree",
         ]
     );
     assert_eq!(compare_trees(&a, &b, 2).len(), 2);

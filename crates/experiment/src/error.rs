@@ -277,8 +277,7 @@ fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) 
         Source::Spawn { .. } | Source::SpoolFull { .. } => ErrorKind::Environment,
         _ => ErrorKind::Failed,
     };
-    // Their messages contain their hints.
-    (kind, None)
+    (kind, error.hint().map(str::to_owned))
 }
 
 fn workload_kind(error: &WorkloadError) -> ErrorKind {

@@ -177,7 +177,12 @@ fn replay_all(options: &ReplayOptions<'_>, each: &mut dyn FnMut(u64)) -> Result<
         (Against::Directory(path), _) => collect_tree_until(path, hash_threads, &STOP)?,
         (Against::Model, model) => model.expect("made above").into_inner().tree_until(STOP)?,
     };
-    let differences = compare_trees(&other, &tree, DIFFERENCES_SHOWN).iter().map(ToString::to_string).collect();
+    let name = match options.against {
+        Against::Directory(path) => path.display().to_string(),
+        Against::Model => "the tree that the log describes".to_owned(),
+    };
+    let differences = compare_trees(&other, &tree, DIFFERENCES_SHOWN);
+    let differences = differences.iter().map(|difference| difference.describe(&name, "the replay")).collect();
     let (tree_hash, files, withheld) = (tree.hash(), tree.files(), guard.withheld());
     Ok(ReplayEnd { steps, ended, tree_hash, files, differences, withheld })
 }

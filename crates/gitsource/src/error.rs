@@ -15,7 +15,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The path is not a repository.
-    #[error("{path} is not a git repository\nhint: give the directory that holds `.git`, or a bare repository")]
+    #[error("{path} is not a git repository")]
     NotARepository {
         /// The given path.
         path: PathBuf,
@@ -166,7 +166,7 @@ pub enum Error {
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// The git binary could not be started.
-    #[error("cannot run `git {operation}`\nhint: install git")]
+    #[error("cannot run `git {operation}`")]
     Spawn {
         /// The git command.
         operation: String,
@@ -227,6 +227,18 @@ impl Error {
         match self {
             Error::Workload(error) => error,
             other => WorkloadError::Source { what, problem: other.to_string(), source: Some(Box::new(other)) },
+        }
+    }
+}
+
+impl Error {
+    /// The way out of an error that has a cause, which stands between both. Other messages contain
+    /// their hints.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotARepository { .. } => Some("give the directory that holds `.git`, or a bare repository"),
+            Self::Spawn { .. } => Some("install git"),
+            _ => None,
         }
     }
 }

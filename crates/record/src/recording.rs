@@ -42,6 +42,8 @@ pub struct Recording {
     recorder: Arc<Mutex<Option<Recorder>>>,
     thread: JoinHandle<std::io::Result<()>>,
     is_aborted: Arc<AtomicBool>,
+    /// Steps of the log that make the tree that existed.
+    stock_steps: u64,
 }
 
 /// The result of a recording.
@@ -51,6 +53,8 @@ pub struct Recorded {
     pub summary: LogSummary,
     /// Changes of names in the backing directory itself, which the log does not contain.
     pub foreign_changes: u64,
+    /// Operations after those that make the tree that existed.
+    pub changes: u64,
 }
 
 /// Problems of a running recording.
@@ -77,6 +81,7 @@ impl Recording {
         raise_limit();
         let mut recorder = take_stock(&options, &backing, Some(&options.log))?;
         recorder.sink.flush()?;
+        let stock_steps = recorder.sink.steps();
         recorder.sink.start_clock();
         let recorder = Arc::new(Mutex::new(Some(recorder)));
         let mut config = Config::default();
@@ -99,7 +104,7 @@ impl Recording {
             .name("recorder".to_owned())
             .spawn(move || relay::run(session, RecordFs(served), &config, note_end));
         let thread = thread.map_err(Error::io("start the thread that serves", &mount))?;
-        Ok(Self { backing, recorder, thread, is_aborted })
+        Ok(Self { backing, recorder, thread, is_aborted, stock_steps })
     }
 
     /// Checks what [`start`](Self::start) checks, and mounts and writes nothing. Returns the
@@ -144,6 +149,7 @@ impl Recording {
         let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let recorder = recorder.expect("only finish() takes it, and takes the recording too");
         let (there, foreign_changes) = (recorder.backing.is_there(), recorder.foreign);
+        let changes = recorder.sink.steps() - self.stock_steps;
         let summary = recorder.finish()?;
         // The thread ends with the mount. A lazily detached mount may still have users, for which
         // this does not wait.
@@ -153,7 +159,7 @@ impl Recording {
         if !there {
             return Err(Error::Vanished { path: self.backing });
         }
-        Ok(Recorded { summary, foreign_changes })
+        Ok(Recorded { summary, foreign_changes, changes })
     }
 }
 

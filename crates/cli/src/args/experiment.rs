@@ -226,6 +226,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     pub threads: std::num::NonZeroU8,
     /// Leave the image or the mounted device as it is.
+    ///
+    /// The image and its mount point are below --dir (/var/tmp). `senesce clean` removes neither.
     #[arg(long)]
     pub keep: bool,
     /// Format a device that carries a signature.

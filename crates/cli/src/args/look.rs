@@ -116,7 +116,12 @@ pub struct InspectLimitArgs {
 /// A limit of a slowdown: `+100%`.
 fn parse_slowdown(text: &str) -> Result<FailIf, String> {
     let limit = text.parse::<FailIf>().ok().filter(|limit| limit.percent > 0.0);
-    limit.ok_or_else(|| format!("{text:?} is no limit; write +100% (takes over twice as long)"))
+    let number = text.trim_start_matches('+').trim_end_matches('%');
+    let example = match number.parse::<f64>() {
+        Ok(percent) if percent.is_finite() && percent > 0.0 => format!("write +{number}%"),
+        _ => "write +100% (takes over twice as long)".to_owned(),
+    };
+    limit.ok_or_else(|| format!("{text:?} is no limit; {example}"))
 }
 
 #[derive(Debug, Args)]

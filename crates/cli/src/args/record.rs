@@ -15,6 +15,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "POINT", required_unless_present = "import_strace")]
     pub mount: Option<PathBuf>,
     /// The operation log to make. It must not exist.
+    ///
+    /// A command that fails and changes nothing leaves no log.
     #[arg(long, value_name = "FILE")]
     pub log: PathBuf,
     /// Keep the bytes that were written.
@@ -45,7 +47,9 @@ pub struct RecordArgs {
     /// -y and -ttt of strace make it more exact.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["mount", "command", "overhead"])]
     pub import_strace: Option<PathBuf>,
-    /// The command. It runs in POINT. Default: record until Ctrl-C or umount.
+    /// The command. It runs in POINT: use absolute paths.
+    ///
+    /// Relative paths are below POINT. Default: record until Ctrl-C or umount.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }

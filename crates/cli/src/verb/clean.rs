@@ -20,8 +20,9 @@ const NAME_A_RUN: &str = "name the directory that --out named; without a name, `
 
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
+    let registry = Registry::new(&registry_dir()?);
     // Before the first one is cleaned: a wrong name must not leave half of the work done.
-    check_runs(&args.runs)?;
+    check_runs(&args.runs, &registry)?;
     let host = LinuxHost::default();
     let mode = if args.dry_run { CleanMode::DryRun } else { CleanMode::Act };
     let mut unclean = 0;
@@ -42,7 +43,6 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         }
     };
     if is_all {
-        let registry = Registry::new(&registry_dir()?);
         let all = registry.clean_all(&host, mode)?;
         if all.is_empty() {
             println!("nothing to clean: {} lists no run", registry.dir().display());
@@ -52,7 +52,13 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         }
     } else {
         for dir in &args.runs {
-            print(dir, clean_run(&host, dir, mode));
+            let result = match find_gone(&registry, dir)? {
+                // Its journal is gone, too.
+                Some(gone) if mode == CleanMode::Act => registry.forget(&gone).map(|()| Vec::new()),
+                Some(_) => Ok(Vec::new()),
+                None => clean_run(&host, dir, mode),
+            };
+            print(dir, result);
         }
     }
     match unclean {
@@ -63,9 +69,25 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     }
 }
 
-/// Errors: one of the directories does not exist, or is no run.
-fn check_runs(runs: &[PathBuf]) -> Result<()> {
+/// The path by which a run is listed whose directory is gone. `None` if it is not gone or not listed.
+fn find_gone(registry: &Registry, dir: &Path) -> Result<Option<PathBuf>> {
+    let (Some(name), Err(_)) = (dir.file_name(), dir.symlink_metadata()) else { return Ok(None) };
+    // Lists have real paths. That of a directory that is gone follows from the one above it.
+    let absolute = std::path::absolute(dir)?;
+    let above = absolute.parent().and_then(|above| fs::canonicalize(above).ok());
+    let real = above.map_or_else(|| absolute.clone(), |above| above.join(name));
+    Ok(registry.runs()?.into_iter().find(|listed| *listed == real))
+}
+
+/// Errors: one of the directories is neither a run nor a listed run that is gone.
+fn check_runs(runs: &[PathBuf], registry: &Registry) -> Result<()> {
     for dir in runs {
+        if find_gone(registry, dir)?.is_some() {
+            continue;
+        }
+        if dir.is_file() {
+            return Err(usage(format!("{} is a file", dir.display()), Some(NAME_A_RUN)));
+        }
         if !dir.is_dir() {
             return Err(usage(format!("there is no directory {}", dir.display()), Some(NAME_A_RUN)));
         }
@@ -87,7 +109,12 @@ fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) -> bool 
         println!("{}: {action}", dir.display());
     }
     if actions.is_empty() {
-        println!("{}: nothing left", dir.display());
+        let what = match (dir.symlink_metadata().is_err(), args.dry_run) {
+            (false, _) => "nothing left",
+            (true, false) => "the directory is gone; its entry was removed from the list",
+            (true, true) => "the directory is gone; its entry would be removed from the list",
+        };
+        println!("{}: {what}", dir.display());
     }
     let mut has_failed = false;
     for snapshot in snapshots(dir) {

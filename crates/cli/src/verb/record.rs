@@ -26,7 +26,7 @@ use super::{
 use crate::{
     args::RecordArgs,
     clock::SystemClock,
-    exit::{failed, usage},
+    exit::{failed, failed_with, usage},
 };
 
 /// The interval at which the recording and the command are polled.
@@ -46,6 +46,11 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
     };
     install_signal_cleanup().context("cannot handle signals")?;
     check_new_files([&Some(args.log.clone())])?;
+    check_mount_point(mount)?;
+    if let Some(program) = args.command.first() {
+        // Before the mount and the log exist.
+        check_program(program, Some(dir))?;
+    }
     if args.dry_run {
         return preview(&args, dir, mount);
     }
@@ -53,23 +58,45 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         let plain = if args.overhead { Some(run_plain(custodian, dir, &args)?) } else { None };
         Ok((plain, record_in(custodian, &args, dir, mount, quiet)?))
     })?;
-    print(&args.log, &ended, plain);
+    let has_failed = ended.status.is_some_and(|status| !status.success());
+    if has_failed && ended.recorded.changes == 0 {
+        // It changed nothing: the same can be requested again.
+        let _ = fs::remove_file(&args.log);
+    } else {
+        print(&args.log, &ended, plain);
+    }
     if let Some(signal) = interrupted()
         && ended.status.is_some()
     {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
     match ended.status {
-        Some(status) if !status.success() => Err(failed(format!("the recorded command ended with {status}"))),
+        Some(status) if has_failed && ended.recorded.changes == 0 => Err(failed_with(
+            format!("the recorded command ended with {status}, and changed nothing: no log was kept"),
+            Some("the command runs in POINT (--mount): use absolute paths, or paths below it"),
+        )),
+        Some(status) if has_failed => Err(failed(format!("the recorded command ended with {status}"))),
         _ => Ok(()),
     }
 }
 
-/// Checks the directories, the log and the command, and prints what would be recorded.
-fn preview(args: &RecordArgs, dir: &Path, mount: &Path) -> Result<()> {
-    if let Some(program) = args.command.first() {
-        check_program(program, Some(dir))?;
+/// Errors: the mount point does not exist, or is a file.
+fn check_mount_point(mount: &Path) -> Result<()> {
+    if mount.is_dir() {
+        return Ok(());
     }
+    let shown = Printable::new(&mount);
+    match mount.symlink_metadata() {
+        Ok(_) => Err(usage(format!("--mount: {shown} is no directory"), Some("name an empty directory"))),
+        Err(_) => {
+            let hint = format!("make the mount point first: mkdir {shown}");
+            Err(usage(format!("--mount: {shown} does not exist"), Some(&hint)))
+        }
+    }
+}
+
+/// Checks the directories and the log, and prints what would be recorded.
+fn preview(args: &RecordArgs, dir: &Path, mount: &Path) -> Result<()> {
     if args.overhead {
         let dir = fs::canonicalize(dir).with_context(|| format!("cannot look up {}", dir.display()))?;
         let beside = parent_of(&dir)?;
@@ -146,7 +173,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     }
     let recorded = recording.finish()?;
     released?;
-    if attended.is_err() && recorded.summary.operations == 0 {
+    if attended.is_err() && recorded.changes == 0 {
         // A command that did not run: the same can be asked again.
         let _ = fs::remove_file(&args.log);
     }

@@ -178,15 +178,15 @@ fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -
         return Err(failed(format!("the log is {}: only its whole frames were replayed", end.ended)));
     }
     let against = match args.against.as_str() {
-        "model" => "the model",
-        directory => directory,
+        "model" => "the one that the log describes".to_owned(),
+        directory => format!("that of {directory}"),
     };
     if end.differences.is_empty() {
-        println!("the tree equals that of {against}");
+        println!("the tree equals {against}");
         return Ok(());
     }
     let differences = end.differences.join("\n  ");
-    let message = format!("the tree differs from that of {against}:\n  {differences}");
+    let message = format!("the tree differs from {against}:\n  {differences}");
     let is_content = args.against != "model" && differences.contains("other content");
     let hint = "a log keeps only the lengths of writes, unless it was recorded with `senesce record --keep-contents`";
     Err(failed_with(message, is_content.then_some(hint)))

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
 use senesce_experiment::{
     EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, World,
-    plan::{Backend, Plan},
+    plan::{Backend, Plan, WorkloadKind},
     preview,
 };
 use senesce_inspect::Told;
@@ -188,6 +188,7 @@ fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -
 ///
 /// Errors: the changed plan makes no sense.
 pub fn with_overrides(mut plan: Plan, path: &Path, args: &ChangeArgs) -> Result<Plan> {
+    check_history_options(&plan, args)?;
     if args.repo.is_some() || args.trace.is_some() {
         (plan.history.synthetic, plan.history.repo, plan.history.trace) = (None, args.repo.clone(), args.trace.clone());
     }
@@ -206,6 +207,32 @@ pub fn with_overrides(mut plan: Plan, path: &Path, args: &ChangeArgs) -> Result<
     plan.volumes.real_time |= args.real_time;
     // What was overridden must still make sense.
     Ok(plan.checked(path)?)
+}
+
+/// Errors: an option for histories, and a plan without one.
+fn check_history_options(plan: &Plan, args: &ChangeArgs) -> Result<()> {
+    let kind = plan.workload.kind;
+    let given = [("--pulls", args.pulls.is_some()), ("--repo", args.repo.is_some()), ("--trace", args.trace.is_some())];
+    let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given && kind != WorkloadKind::History) else {
+        return Ok(());
+    };
+    let name = kind.as_str();
+    let message = format!("{option} is for histories, and the workload of plan {} is {name}", plan.name);
+    // The key of the number of steps.
+    let steps = match kind {
+        WorkloadKind::Fsfb | WorkloadKind::Intrafile | WorkloadKind::Overwrite | WorkloadKind::Renames => {
+            Some("rounds")
+        }
+        WorkloadKind::Mail => Some("cycles"),
+        WorkloadKind::Profile => Some("churn"),
+        WorkloadKind::Replay => Some("repeat"),
+        WorkloadKind::History | WorkloadKind::Interfile => None,
+    };
+    let hint = match steps.filter(|_| option == "--pulls") {
+        Some(key) => format!("set workload.{name}.{key} in the plan"),
+        None => "leave it out, or name a plan with the table history".to_owned(),
+    };
+    Err(usage(message, Some(&hint)))
 }
 
 /// The directory of the next run of a plan.
@@ -257,7 +284,9 @@ fn print_preview(plan: &Plan, preview: &Preview) {
     };
     println!("checkpoints  {} ({}){cured}", checkpoints.len(), shortened(&checkpoints));
     println!("cells        {}", preview.cells.len());
-    println!("first state  {} of one copy", Bytes(preview.sizes.clone_bytes));
+    if plan.workload.kind == WorkloadKind::History || preview.sizes.clone_bytes > 0 {
+        println!("first state  {} of one copy", Bytes(preview.sizes.clone_bytes));
+    }
     println!("volumes      {}", preview.volumes.join("\n             "));
     if !preview.untried_mkfs.is_empty() {
         let names: Vec<&str> = preview.untried_mkfs.iter().map(|kind| kind.name()).collect();

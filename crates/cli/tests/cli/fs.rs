@@ -50,7 +50,7 @@ fn garden_is_made_and_read_without_root() {
     assert!(json.contains("\"format\":\"senesce-fs-stat/1\"") && json.contains("\"name\":\"main\""), "{json}");
     let bytes = |name: &str| fs::read(lab.path(name)).unwrap();
     let before: Vec<Vec<u8>> = ["g/drive-00.img", "g/drive-03.img", "g/log.img"].map(bytes).into();
-    lab.run(["fs", "mkfs", "garden", "g"]).refused(2, &["cannot make the directory", "File exists"]);
+    lab.run(["fs", "mkfs", "garden", "g"]).refused(2, &["g exists already", "give another name"]);
     lab.run(["fs", "mkfs", "garden", "h", "--size", "1MiB"]).refused(2, &["too small", "8.00 MiB"]);
     for word in ["--force", "--zeroed"] {
         lab.run(["fs", "mkfs", "garden", "h", word]).refused(2, &[word, "makes a new directory"]);

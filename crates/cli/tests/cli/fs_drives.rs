@@ -69,7 +69,7 @@ fn missing_drive_is_replaced_and_scrub_repairs() {
     fs::write(lab.path("letter"), vec![b'x'; 20 << 20]).unwrap();
     let with = |path: &str, more: &[&str]| lab.run([&["fs", "replace", "g", "1", "--with", path], more].concat());
     with("short", &[]).refused(1, &["short", "it has 100000 bytes, and ", " are needed"]);
-    with("letter", &[]).refused(3, &["letter holds data", "it was not touched", "--force"]);
+    with("letter", &[]).refused(2, &["letter holds data", "it was not touched", "--force"]);
     with("other/drive-01.img", &[]).refused(3, &["holds a drive of a garden of senesce", "--force"]);
     with("g/drive-02.img", &["--force"]).refused(2, &["g/drive-02.img is drive 2 of this garden"]);
     with("g/log.img", &["--force"]).refused(3, &["g/log.img is in use"]);

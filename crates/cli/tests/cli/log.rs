@@ -55,7 +55,11 @@ fn full_disk_log_replays_to_the_same_tree() {
     let tree = format!("tree {}", at_the_end.tree_hash);
     let dir = lab.path("");
     let on_dir = lab.run(["replay", text(&kept), "--on", "place", "--dir", text(&dir)]).good();
-    assert!(on_dir.stdout.contains(&tree) && on_dir.stdout.contains("equals that of the model"), "{}", on_dir.stdout);
+    assert!(
+        on_dir.stdout.contains(&tree) && on_dir.stdout.contains("equals the one that the log describes"),
+        "{}",
+        on_dir.stdout
+    );
     let image = ["replay", text(&kept), "--on", "image:1GiB", "--fs", "xfs", "--dir", text(&dir)];
     let on_image = lab.run(image.iter().chain(&["--against", "place", "--quiet"])).good();
     assert!(on_image.stdout.contains(&tree) && on_image.stdout.contains("equals that of place"), "{}", on_image.stdout);
@@ -77,7 +81,8 @@ fn full_disk_log_replays_to_the_same_tree() {
     lab.run(["replay", text(&kept), "--on", "place"]).refused(2, &["place is not empty", "hint: "]);
     lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: name one: --fs ext4, xfs, btrfs"]);
     fs::write(lab.path("place/unlike"), "x").unwrap();
-    lab.run(image.iter().chain(&["--against", "place"])).refused(1, &["the tree differs", "unlike"]);
+    lab.run(image.iter().chain(&["--against", "place"]))
+        .refused(1, &["the tree differs from that of place", "unlike", "the replay"]);
     // Not enough space for the contents of the log.
     let narrow = |size| ["replay", text(&kept), "--on", size, "--fs", "ext4", "--dir", text(&dir)];
     for (on, says) in [("image:16MiB", "its contents need"), ("image:4MiB", "at least 8.00 MiB")] {

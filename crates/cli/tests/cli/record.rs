@@ -269,7 +269,15 @@ fn failed_command_leaves_no_log() {
     for _ in 0..2 {
         with(&["/bin/nonexist"]).refused(2, &["cannot run /bin/nonexist"]);
         assert!(!lab.path("log").exists());
+        // One word for a shell fails after the start, and changes nothing.
+        with(&["sh", "-c", "nosuchcmd there"]).refused(1, &["changed nothing: no log was kept", "absolute paths"]);
+        assert!(!lab.path("log").exists());
+        with(&["nosuchcmd"]).refused(2, &["cannot run nosuchcmd"]);
+        // The tree that existed is in every log, and is no change.
+        fs::write(lab.path("src/before"), "before").unwrap();
     }
+    let args_without_point = ["record", "--on", "src", "--mount", "point", "--log", "log", "--", "true"];
+    lab.run(args_without_point).refused(2, &["--mount: point does not exist", "mkdir point"]);
     with(&["touch", "made"]).good();
     with(&["touch", "again"]).refused(2, &["log exists already", "hint: give another name"]);
     assert!(lab.path("src/made").exists() && !lab.path("src/again").exists());

@@ -36,16 +36,23 @@ pub enum Differs {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path)?;
-        match self.differs {
-            Differs::OnlyInA => write!(f, "only in the first tree"),
-            Differs::OnlyInB => write!(f, "only in the second tree"),
-            Differs::Type(a, b) => write!(f, "a {a} in the first tree, a {b} in the second"),
-            Differs::Mode(a, b) => write!(f, "mode {a:04o} in the first tree, {b:04o} in the second"),
-            Differs::Size(a, b) => write!(f, "{a} bytes in the first tree, {b} in the second"),
-            Differs::Content => write!(f, "same size, other content"),
-            Differs::Target => write!(f, "a symbolic link to another target"),
-        }
+        f.write_str(&self.describe("the first tree", "the second tree"))
+    }
+}
+
+impl Difference {
+    /// The path and the difference as words, with names of the two trees.
+    pub fn describe(&self, a: &str, b: &str) -> String {
+        let differs = match self.differs {
+            Differs::OnlyInA => format!("only in {a}"),
+            Differs::OnlyInB => format!("only in {b}"),
+            Differs::Type(of_a, of_b) => format!("a {of_a} in {a}, a {of_b} in {b}"),
+            Differs::Mode(of_a, of_b) => format!("mode {of_a:04o} in {a}, {of_b:04o} in {b}"),
+            Differs::Size(of_a, of_b) => format!("{of_a} bytes in {a}, {of_b} in {b}"),
+            Differs::Content => "same size, other content".to_owned(),
+            Differs::Target => "a symbolic link to another target".to_owned(),
+        };
+        format!("{}: {differs}", self.path)
     }
 }
 

@@ -18,8 +18,9 @@ pub(super) fn nearest_known(message: &str) -> Option<String> {
     if is_foreign(given) {
         return Some(format!("senesce does not support `{given}` yet; write one of the names above"));
     }
-    let best = known
-        .iter()
-        .max_by(|a, b| strsim::jaro_winkler(given, a).total_cmp(&strsim::jaro_winkler(given, b)).then(b.cmp(a)))?;
-    (strsim::jaro_winkler(given, best) > 0.7).then(|| format!("did you mean `{best}`?"))
+    // Two swapped letters of a short name are far by Jaro-Winkler.
+    let is_slip = |name: &str| strsim::damerau_levenshtein(given, name) == 1;
+    let nearness = |name: &str| if is_slip(name) { 1.0 } else { strsim::jaro_winkler(given, name) };
+    let best = known.iter().max_by(|a, b| nearness(a).total_cmp(&nearness(b)).then(b.cmp(a)))?;
+    (nearness(best) > 0.7).then(|| format!("did you mean `{best}`?"))
 }

@@ -91,7 +91,8 @@ impl Registry {
         self.forget(&run_dir)
     }
 
-    fn forget(&self, canonical: &Path) -> Result<()> {
+    /// Removes the entry of a run, by its path in [`runs`](Self::runs). Its directory may be gone.
+    pub fn forget(&self, canonical: &Path) -> Result<()> {
         match PrivateDir::open(&self.dir)? {
             Some(registry) => registry.remove(&name_of(canonical)),
             None => Ok(()),

@@ -86,11 +86,13 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             _ => usage(format!("cannot read {}: {error}", path.display()), None),
         })?;
     }
-    let (mut unlike, mut missing) = (Vec::new(), Vec::new());
+    let (mut unlike, mut missing, mut other_workloads) = (Vec::new(), Vec::new(), None);
     let mut rows = match (is_run(&args.a), is_run(&args.b)) {
         (true, true) => {
-            if args.fail_if.is_some() {
-                check_same_workload(&args)?;
+            other_workloads = find_other_workloads(&args)?;
+            if let (Some((a, b)), true) = (other_workloads, args.fail_if.is_some()) {
+                let message = format!("a gate needs runs of one workload: A was aged by {a} and B by {b}");
+                return Err(usage(message, Some("give two runs of one workload, or leave --fail-if out")));
             }
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
@@ -114,6 +116,9 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             println!("{document}");
         }
         false => {
+            if let Some((a, b)) = other_workloads {
+                println!("A was aged by {a} and B by {b}: the figures compare different workloads.\n");
+            }
             print!("{}", fit(&format!("{}{}", table(&rows), notes(&rows, &missing, &unlike, &args))));
             if let Some(gate) = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass) {
                 println!("{}", gate.text);
@@ -123,17 +128,13 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     end(gate, &args)
 }
 
-/// Refuses a gate over runs of different workloads: it would judge the workloads.
-fn check_same_workload(args: &CompareArgs) -> Result<()> {
+/// The workloads of both runs, if they differ.
+fn find_other_workloads(args: &CompareArgs) -> Result<Option<(&'static str, &'static str)>> {
     let kind = |run: &Path| Ok::<_, anyhow::Error>(read_plan(run)?.map(|plan| plan.workload.kind));
-    match (kind(&args.a)?, kind(&args.b)?) {
-        (Some(a), Some(b)) if a != b => {
-            let message =
-                format!("a gate needs runs of one workload: A was aged by {} and B by {}", a.as_str(), b.as_str());
-            Err(usage(message, Some("give two runs of one workload, or leave --fail-if out")))
-        }
-        _ => Ok(()),
-    }
+    Ok(match (kind(&args.a)?, kind(&args.b)?) {
+        (Some(a), Some(b)) if a != b => Some((a.as_str(), b.as_str())),
+        _ => None,
+    })
 }
 
 /// The arms of the plan of a run. Empty for a directory of results without a plan.

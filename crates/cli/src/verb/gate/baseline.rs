@@ -169,7 +169,10 @@ impl Baseline {
         struct Format {
             format: String,
         }
-        let found: Format = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let found: Format = serde_json::from_str(text).map_err(|error| match error.is_data() {
+            true => error.to_string(),
+            false => format!("it is not JSON ({error})"),
+        })?;
         if found.format != BASELINE_FORMAT {
             return Err(format!("its format is {:?}; this version reads {BASELINE_FORMAT:?}", found.format));
         }

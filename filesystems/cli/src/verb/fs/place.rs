@@ -303,6 +303,9 @@ fn drive_name(drive: u32) -> String {
 /// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and both
 /// copies of a log.
 pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices> {
+    if dir.symlink_metadata().is_ok() {
+        return Err(usage(format!("{} exists already", dir.display()), Some("give another name")));
+    }
     fs::create_dir(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let make = |name: &str, bytes| -> Result<Arc<dyn BlockDevice>> {
         Ok(Arc::new(FileDevice::create(&dir.join(name), bytes, FileOptions::default())?))
