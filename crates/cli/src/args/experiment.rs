@@ -227,7 +227,8 @@ pub struct ReplayArgs {
     pub threads: std::num::NonZeroU8,
     /// Leave the image or the mounted device as it is.
     ///
-    /// The image and its mount point are below --dir (/var/tmp). `senesce clean` removes neither.
+    /// The image and its mount point are below --dir. The replay prints the `senesce clean` command
+    /// that removes them.
     #[arg(long)]
     pub keep: bool,
     /// Format a device that carries a signature.

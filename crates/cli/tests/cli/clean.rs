@@ -90,6 +90,36 @@ fn a_wrong_name_cleans_no_run() {
 }
 
 #[test]
+fn entry_of_a_removed_run_is_cleaned_by_name() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    lab.plan(SMALL);
+    let entries = || fs::read_dir(lab.path("registry")).unwrap().count();
+    for has_name in [true, false] {
+        // Killed, and then removed by hand after `clean` unmounted its volumes.
+        let mut child = start_mounted(&lab);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        lab.run(["clean", "out"]).good();
+        fs::remove_dir_all(lab.path("out")).unwrap();
+        assert_eq!(entries(), 1);
+        let clean: &[&str] = if has_name { &["clean", "out"] } else { &["clean"] };
+        let said = lab.run([clean, &["--dry-run"]].concat()).good().stdout;
+        assert!(said.contains("the directory is gone; its entry would be removed"), "{said}");
+        let said = lab.run(clean).good().stdout;
+        assert!(said.contains("the directory is gone; its entry was removed"), "{said}");
+        assert_eq!(entries(), 0);
+    }
+    lab.run(["clean", "out"]).refused(2, &["there is no directory out"]);
+    fs::write(lab.path("aged.img"), "").unwrap();
+    lab.run(["clean", "aged.img"]).refused(2, &["aged.img is a file"]);
+    fs::remove_file(lab.path("aged.img")).unwrap();
+    lab.assert_nothing_left();
+}
+
+#[test]
 fn interrupted_run_prints_how_to_resume() {
     if !root_or_skip("volumes") {
         return;

@@ -303,6 +303,17 @@ fn previews_of_mounts_write_nothing() {
     lab.run(["report", "out", "--figures", "figures"]).good();
     lab.run(["run", "plan.toml", "--out", "other", "--quiet"]).good();
     both_refuse(&lab, &["report", "other", "--figures", "figures"], 2, &["the figures of another run"]);
+    for foreign in ["out", "tmp-notes"] {
+        fs::create_dir_all(lab.path("tmp-notes")).unwrap();
+        fs::write(lab.path("tmp-notes/maps.csv"), "mine").unwrap();
+        both_refuse(&lab, &["report", "out", "--figures", foreign], 2, &["has files of another kind"]);
+    }
+    assert_eq!(fs::read_dir(lab.path("tmp-notes")).unwrap().count(), 1);
+    let fsfb =
+        "format = \"senesce-plan/1\"\nname = \"b\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
+    fs::write(lab.path("other/plan.toml"), fsfb).unwrap();
+    let said = lab.run(["compare", "out", "other"]).good().stdout;
+    assert!(said.starts_with("A was aged by history and B by fsfb: "), "{said}");
     both_refuse(&lab, &["report", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--baseline", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--out", "tree"], 2, &["is a directory"]);

@@ -121,6 +121,32 @@ fn generated_texts_are_made() {
     assert!(version.starts_with("senesce ") && version.contains(" (commit "), "{version}");
 }
 
+#[test]
+fn foreign_files_are_not_replaced() {
+    let lab = Lab::new();
+    let path = |name: &str| lab.path(name);
+    fs::create_dir(path("tree")).unwrap();
+    fs::write(path("tree/file"), vec![1; 100_000]).unwrap();
+    for (option, name) in [("--html", "page.html"), ("--map", "map.svg")] {
+        let inspect = ["inspect", "tree", option, name];
+        lab.run(inspect).good();
+        // A page of senesce is replaced, as on each run of a CI job.
+        lab.run(inspect).good();
+        fs::write(path(name), "<!doctype html>\n<title>Thesis</title>").unwrap();
+        lab.run(inspect).refused(2, &[name, "exists already, and senesce did not write it", "--force"]);
+        assert!(fs::read_to_string(path(name)).unwrap().contains("Thesis"));
+        lab.run([&inspect[..], &["--force"]].concat()).good();
+        lab.run(inspect).good();
+    }
+    fs::write(path("p.toml"), "name = \"mine\"").unwrap();
+    lab.run(["profile", "capture", "tree", "--out", "p.toml"]).refused(2, &["p.toml exists already"]);
+    lab.run(["man", "--out", "none/man1"]).refused(2, &["cannot make none/man1: its directory is none"]);
+    assert!(!path("none").exists());
+    for args in [["garden", "reproduce", "E5", "--dry-run", "--out"]] {
+        lab.run([&args[..], &["tree"]].concat()).refused(2, &["tree exists already, and has files of another kind"]);
+    }
+}
+
 /// What became of `senesce ARGS` whose outputs go where `script` says; `$S` is the program.
 #[test]
 fn reference_of_commands_is_current() {

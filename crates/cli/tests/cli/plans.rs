@@ -7,6 +7,8 @@ use senesce_experiment::{
     suite::{SUITE_FORMAT, SuitePlan},
 };
 
+use super::lab::Lab;
+
 #[test]
 fn every_shipped_plan_is_valid_and_described() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
@@ -49,5 +51,16 @@ fn paper_plans_have_enough_repetitions_for_intervals() {
     for name in PAPERS.into_iter().chain(["quick-start"]) {
         let plan = Plan::read(&dir.join(format!("{name}.toml"))).unwrap();
         assert!(plan.measure.repetitions >= 5, "{name}: {} repetition(s)", plan.measure.repetitions);
+    }
+}
+
+#[test]
+fn options_for_histories_name_the_workload_of_the_plan() {
+    let lab = Lab::new();
+    let fsfb = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/hotstorage19-fsfb-small.toml");
+    let run = |option: &[&str]| lab.run([&["run", fsfb, "--dry-run"], option].concat());
+    run(&["--pulls", "100"]).refused(2, &["--pulls is for histories", "is fsfb", "set workload.fsfb.rounds in the plan"]);
+    for option in [["--repo", "."], ["--trace", "t.txt"]] {
+        run(&option).refused(2, &[option[0], "is for histories", "name a plan with the table history"]);
     }
 }

@@ -38,6 +38,7 @@ const PLANS: &[(&str, &str, &str)] = &[
     ("place.toml", "empty = \"64MiB\"", "empty = \"/dev/sdb\""),
     ("mkfs.toml", "kind = \"ext4\"", "kind = \"ext4\"\nmkfs = [\"-I\", \"64\"]"),
     ("nodir.toml", "dir = \"MEMORY\"", "dir = \"nowhere\""),
+    ("xsf.toml", "\"ext4\"", "\"xsf\""),
     // The last one: each plan is written to plan.toml first.
     ("plan.toml", "", ""),
 ];
