@@ -35,7 +35,9 @@ pub fn report(args: ReportArgs) -> Result<()> {
                 let problem = format!("{} is not a regular file: it was not written", own.display());
                 return Err(usage(problem, Some("name another file with --out")));
             }
-            check_files([&Some(own.clone())], Some(args.force))?;
+            if own.exists() {
+                check_files([&Some(own.clone())], Some(args.force))?;
+            }
             own
         }
     };

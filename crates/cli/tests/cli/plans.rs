@@ -59,7 +59,8 @@ fn options_for_histories_name_the_workload_of_the_plan() {
     let lab = Lab::new();
     let fsfb = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/hotstorage19-fsfb-small.toml");
     let run = |option: &[&str]| lab.run([&["run", fsfb, "--dry-run"], option].concat());
-    run(&["--pulls", "100"]).refused(2, &["--pulls is for histories", "is fsfb", "set workload.fsfb.rounds in the plan"]);
+    run(&["--pulls", "100"])
+        .refused(2, &["--pulls is for histories", "is fsfb", "set workload.fsfb.rounds in the plan"]);
     for option in [["--repo", "."], ["--trace", "t.txt"]] {
         run(&option).refused(2, &[option[0], "is for histories", "name a plan with the table history"]);
     }
