@@ -33,8 +33,8 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// A fault of senesce.
 pub const INTERNAL: u8 = 4;
-/// A gate fails: `gate` found a regression, or `--fail-if` of `compare` or `inspect` a figure beyond
-/// its limit.
+/// A gate fails: `gate` found a regression, or `--fail-if` of `compare` or `inspect` a figure
+/// beyond its limit.
 pub const DIFFERENT: u8 = 5;
 /// A gate is undecided: the figures do not decide.
 pub const UNDECIDED: u8 = 6;

@@ -16,10 +16,10 @@ pub struct AgeArgs {
     pub workload: String,
     /// Directory, device, image:SIZE, garden:DIR, evergreen:FILE.
     ///
-    /// A directory that is not empty is aged below a new directory in it. fsfb and profile:NAME fill
-    /// its whole file system. Unless the directory is a mount point, they need --until fullness or
-    /// --force. A device or image:SIZE needs --fs. garden:DIRECTORY and evergreen:FILE are empty ones, which are opened in this
-    /// process.
+    /// A directory that is not empty is aged below a new directory in it. fsfb and profile:NAME
+    /// fill its whole file system. Unless the directory is a mount point, they need --until
+    /// fullness or --force. A device or image:SIZE needs --fs. garden:DIRECTORY and evergreen:FILE
+    /// are empty ones, which are opened in this process.
     #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
     /// File system: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.

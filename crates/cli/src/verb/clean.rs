@@ -69,7 +69,8 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     }
 }
 
-/// The path by which a run is listed whose directory is gone. `None` if it is not gone or not listed.
+/// The path by which a run is listed whose directory is gone. `None` if it is not gone or not
+/// listed.
 fn find_gone(registry: &Registry, dir: &Path) -> Result<Option<PathBuf>> {
     let (Some(name), Err(_)) = (dir.file_name(), dir.symlink_metadata()) else { return Ok(None) };
     // Lists have real paths. That of a directory that is gone follows from the one above it.

@@ -29,8 +29,8 @@ const MARKS: [&str; 7] = [
 /// What pictures of senesce have, and no other pictures.
 const PICTURE_MARKS: [&str; 2] = [r#"<rect class="paper""#, r#"<text class="figure-title""#];
 
-/// Checks files that a verb writes, or replaces if senesce wrote them. `force` is `None` if the verb
-/// has no option `--force`.
+/// Checks files that a verb writes, or replaces if senesce wrote them. `force` is `None` if the
+/// verb has no option `--force`.
 ///
 /// Errors: another program or a user wrote the file, and nothing forces its loss; a path is a
 /// directory; the directory of a file does not exist or cannot be written.
@@ -52,8 +52,8 @@ pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, for
     Ok(())
 }
 
-/// Checks a directory that a verb creates or writes into. `is_marked` tells whether an existing one
-/// is that of an earlier command. `option` is for messages.
+/// Checks a directory that a verb creates or writes into. `is_marked` returns whether an existing
+/// one is that of an earlier command. `option` is for messages.
 ///
 /// Errors: the directory has other files; the path is a file; its own directory does not exist or
 /// cannot be written.

@@ -51,7 +51,8 @@ pub fn hold(path: &Path, force: bool) -> Result<Held> {
         false => None,
     };
     match &claim {
-        // A file is an output that exists already. A device with content is a matter of the machine.
+        // A file is an output that exists already. A device with content is a matter of the
+        // machine.
         Some(claim) if path.is_file() => claim.check_content(force).map_err(|error| {
             let hint = error.hint();
             usage(error.to_string(), hint.as_deref())
