@@ -50,7 +50,7 @@ fn evergreen_is_made_and_read_without_root() {
     lab.run(["fs", "dump", "e.img", "node", "77"]).refused(2, &["there is no node 77"]);
     assert!(bytes() == before, "it was only looked at");
 
-    mkfs(&lab, &[]).refused(3, &["holds an evergreen of senesce; it was not touched", "--force"]);
+    mkfs(&lab, &[]).refused(2, &["holds an evergreen of senesce; it was not touched", "--force"]);
     mkfs(&lab, &["--force", "--size", "1GiB"]).refused(2, &["--size is the size of a new file"]);
     mkfs(&lab, &["--volume", "main"]).refused(2, &["--volume is an option of a garden"]);
     lab.run(["fs", "mkfs", "garden", "g", "--fanout", "8"]).refused(2, &["options are of an evergreen"]);

@@ -82,7 +82,7 @@ fn full_disk_log_replays_to_the_same_tree() {
     lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: name one: --fs ext4, xfs, btrfs"]);
     fs::write(lab.path("place/unlike"), "x").unwrap();
     lab.run(image.iter().chain(&["--against", "place"]))
-        .refused(1, &["the tree differs from that of place", "unlike", "the replay"]);
+        .refused(1, &["the tree differs from that of place", "unlike: only in place"]);
     // Not enough space for the contents of the log.
     let narrow = |size| ["replay", text(&kept), "--on", size, "--fs", "ext4", "--dir", text(&dir)];
     for (on, says) in [("image:16MiB", "its contents need"), ("image:4MiB", "at least 8.00 MiB")] {
