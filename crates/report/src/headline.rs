@@ -412,9 +412,8 @@ mod tests {
         let results = Results::default();
         let mut model = Model::compute(&results);
         add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
-        let ssd: Lines =
-            [(("xfs".to_owned(), Role::Full), [(1000, Spread { count: 1, median: 1.02, ..Spread::default() })].into())]
-                .into();
+        let ssd = [(1000, Spread { count: 1, median: 1.02, ..Spread::default() })].into();
+        let ssd: Lines = [(("xfs".to_owned(), Role::Full), ssd)].into();
         model.modelled.insert("model: SSD".to_owned(), Lines::new());
         model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
         let figures = key_figures(&model);
@@ -438,22 +437,18 @@ mod tests {
             headline(&model)
         };
         // The limits of modelled ratios do not hold for measured ones.
-        let small = said([1.2, 1.12], 5, Some(1.02));
-        assert_eq!(small[0], "1,000 pulls make xfs 1.1–1.2× slower to read on this machine's device (measured).");
-        let clear = said([3.0, 2.0], 5, Some(1.2));
-        let expected =
-            "After 1,000 pulls, xfs is 2.0–3.0× slower to read than a fresh copy on this machine's device (measured).";
-        assert_eq!(clear[0], expected);
+        for (ratios, noise, shown) in [([1.2, 1.12], 1.02, "1.1–1.2×"), ([3.0, 2.0], 1.2, "2.0–3.0×")] {
+            let end = "slower to read than a fresh copy on this machine's device (measured).";
+            assert_eq!(said(ratios, 5, Some(noise))[0], format!("After 1,000 pulls, xfs is {shown} {end}"));
+        }
         for (count, noise, finding) in [
             (5, Some(3.0), "no measurable difference"),
             (1, Some(1.8), "no measurable difference"),
             (1, None, "too few measurements to say anything"),
         ] {
             let said = said([3.0, 2.0], count, noise);
-            assert!(
-                said[0].starts_with(&format!("Measured on this machine, {finding}: xfs nearly full 3×")),
-                "{said:?}"
-            );
+            let start = format!("Measured on this machine, {finding}: xfs nearly full 3×");
+            assert!(said[0].starts_with(&start), "{said:?}");
         }
     }
 
