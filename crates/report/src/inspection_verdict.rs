@@ -82,7 +82,8 @@ pub(crate) fn details(inspection: &Json) -> Vec<String> {
     all.into_iter().flat_map(detail).chain(hint).collect()
 }
 
-/// A hint if a young tree is far from the best order, and `defrag` can move its files.
+/// A hint if a young tree is far from the best order, and `defrag` can move its files. It works on
+/// mounted file systems only.
 pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
     /// The least gain in seconds, and as a factor.
     const LEAST: (f64, f64) = (1.0, 2.0);
@@ -90,8 +91,10 @@ pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
     let judged = judgements(inspection).find(|judgement| judgement["device"] == cost["device"])?;
     let (now, best) = (cost["seconds"]["as_it_lies"].as_f64()?, cost["seconds"]["best_order"].as_f64()?);
     let is_far = now - best >= LEAST.0 && now >= LEAST.1 * best;
-    let is_known = judged["grade"] == "young" && inspection[DEFRAG_REFUSAL].is_null();
-    (is_known && is_far).then(|| {
+    let is_young = judged["grade"] == "young";
+    let is_movable = inspection["target"]["mount_point"].is_string() && inspection[DEFRAG_REFUSAL].is_null();
+    let is_worth = inspection["defrag"]["worth"] != "no";
+    (is_young && is_far && is_movable && is_worth).then(|| {
         format!(
             "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {} on {}.",
             seconds(best),
@@ -240,18 +243,27 @@ mod tests {
 
     #[test]
     fn young_tree_far_from_best_order_has_a_hint() {
-        let with = |best: f64, refusal: Json| {
+        let of = |best: f64, target: Json, refusal: Json, defrag: Json| {
             let mut young = inspection(&["model: NVMe"]);
             let seconds = json!({ "as_it_lies": 307.0, "best_order": best, "fresh_copy": 300.0 });
             young["costs"] = json!([{ "device": "model: NVMe", "seconds": seconds }]);
+            young["target"] = target;
             young[DEFRAG_REFUSAL] = refusal;
+            young["defrag"] = defrag;
             young_but_unordered(&young)
         };
+        let mounted = || json!({ "mount_point": "/srv" });
+        let with = |best: f64, refusal: Json| of(best, mounted(), refusal, Json::Null);
         let expected = "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order 34.0 s on \
                         NVMe.";
         assert_eq!(with(34.0, Json::Null).as_deref(), Some(expected));
         assert_eq!(with(300.0, Json::Null), None);
         assert_eq!(with(34.0, json!("it is read only")), None);
+        // An image, an unmounted device or the directory of a garden.
+        assert_eq!(of(34.0, json!({ "mount_point": null }), Json::Null, Json::Null), None);
+        let worth = |worth: &str| of(34.0, mounted(), Json::Null, json!({ "worth": worth }));
+        assert_eq!(worth("no"), None);
+        assert_eq!([worth("yes"), worth("undecided")].map(|hint| hint.is_some()), [true, true]);
         assert_eq!(young_but_unordered(&inspection(&["model: HDD"])), None);
     }
 
