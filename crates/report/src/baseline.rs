@@ -9,7 +9,7 @@ use senesce_store::{Results, Role};
 use crate::devices::short;
 use crate::format::{count, figure, percent};
 use crate::model::{Lines, Model, ROLES, Spread, words};
-use crate::noise::{is_modelled_difference, least_difference};
+use crate::noise::Alike;
 
 /// An earlier run that a report is compared with.
 #[derive(Clone, Debug, Default)]
@@ -72,8 +72,7 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     context! {
         name => baseline.name.as_str(),
         sentence => sentence(&changes),
-        least => least_difference(settle(model, &old)),
-        settles => settle(model, &old),
+        limits => limits(settle(model, &old)),
         unlike => unlike(model.results, &baseline.results),
         rows => rows,
     }
@@ -121,33 +120,71 @@ fn changes(model: &Model, old: &Model) -> Vec<Change> {
     let main = model.main_device().and_then(|(device, costs, _)| Some((device, costs, old.modelled.get(device)?)));
     if let Some((device, costs, before)) = main {
         let name = format!("s/GiB, model: {}", short(device));
-        changes.extend(of_lines((model, old), &name, costs, before, false));
+        let settles = settle(model, old);
+        let limits = Limits::Modelled { settles };
+        changes.extend(of_lines(model, &Figure { name, new: costs, old: before, limits, is_share: false }));
     }
     if !model.is_wall_of_memory() && !old.is_wall_of_memory() && model.method == old.method {
-        changes.extend(of_lines((model, old), "s/GiB, measured", &model.grep_cost(), &old.grep_cost(), false));
+        let (name, limits) = ("s/GiB, measured".to_owned(), Limits::Other);
+        let (new, old) = (&model.grep_cost(), &old.grep_cost());
+        changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
     }
-    let (new, before) = (&model.adjacent_files_share, &old.adjacent_files_share);
-    changes.extend(of_lines((model, old), "adjacent files", new, before, true));
+    let (name, limits) = ("adjacent files".to_owned(), Limits::Other);
+    let (new, old) = (&model.adjacent_files_share, &old.adjacent_files_share);
+    changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: true }));
     changes
 }
 
-/// A figure of all volumes, at the last checkpoint that both runs have.
-fn of_lines((model, old_model): (&Model, &Model), name: &str, new: &Lines, old: &Lines, is_share: bool) -> Vec<Change> {
+/// A figure of all volumes in both runs.
+struct Figure<'m> {
+    name: String,
+    new: &'m Lines,
+    old: &'m Lines,
+    limits: Limits,
+    /// A larger share is better, a larger cost is worse.
+    is_share: bool,
+}
+
+/// The limits of a change.
+#[derive(Clone, Copy)]
+enum Limits {
+    /// Those of modelled costs. `settles`: the volumes of both runs settle.
+    Modelled { settles: bool },
+    /// Those of measured costs and of shares, by the number of repetitions.
+    Other,
+}
+
+impl Limits {
+    /// One measurement has no interval. Two volumes of one plan differed by up to 7%.
+    const ONCE: Alike = Alike { low: 0.9, high: 1.1 };
+
+    fn of(self, role: Role, count: usize) -> Alike {
+        match self {
+            Self::Modelled { settles } if role == Role::Unaged => Alike::fresh(settles),
+            Self::Modelled { settles } => Alike::aged(settles),
+            Self::Other if count > 1 => Alike::near_one(),
+            Self::Other => Self::ONCE,
+        }
+    }
+}
+
+/// The changes of a figure at the last checkpoint that both runs have.
+fn of_lines(model: &Model, figure: &Figure<'_>) -> Vec<Change> {
     let of = |arm: &str, role: Role| {
         let key = (arm.to_owned(), role);
-        let (new, old) = (new.get(&key)?, old.get(&key)?);
+        let (new, old) = (figure.new.get(&key)?, figure.old.get(&key)?);
         let at = *new.keys().rev().find(|at| old.contains_key(at))?;
         let ratio = new[&at].over(&old[&at])?;
         Some(Change {
             arm: arm.to_owned(),
             role,
-            figure: name.to_owned(),
+            figure: figure.name.clone(),
             at,
             old: old[&at].median,
             new: new[&at].median,
-            outcome: outcome(&ratio, is_share, settle(model, old_model)),
+            outcome: outcome(&ratio, figure.is_share, figure.limits.of(role, ratio.count)),
             ratio,
-            is_share,
+            is_share: figure.is_share,
         })
     };
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
@@ -158,9 +195,23 @@ fn settle(model: &Model, old: &Model) -> bool {
     model.settles && old.settles
 }
 
+/// The limits of changes as sentences.
+fn limits(settles: bool) -> String {
+    let (aged, fresh) = (Alike::aged(settles).percent(), Alike::fresh(settles).percent());
+    let (repeated, once) = (Limits::Other.of(Role::Full, 2).percent(), Limits::ONCE.percent());
+    let of_model = match settles {
+        true => format!("A modelled cost changes by over {aged}."),
+        false => format!(
+            "A modelled cost of an aged volume changes by over {aged}, that of a fresh copy by over {fresh}: volumes that do \
+             not settle differ by up to that between two runs of one plan."
+        ),
+    };
+    format!("{of_model} Other figures change by over {repeated}, or {once} with one repetition.")
+}
+
 /// A ratio near 1, or with 1 in its interval, is no change.
-fn outcome(ratio: &Spread, more_is_better: bool, settles: bool) -> Outcome {
-    if !is_modelled_difference(ratio, settles) {
+fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
+    if !alike.is_difference(ratio) {
         return Outcome::Unchanged;
     }
     match (ratio.median > 1.0) == more_is_better {
@@ -209,16 +260,49 @@ fn unlike(new: &Results, old: &Results) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn ratio(median: f64, low: f64, high: f64, count: usize) -> Spread {
+        Spread { count, median, low, high, ..Spread::default() }
+    }
+
     #[test]
     fn a_change_exceeds_chance_and_has_an_interval_without_1() {
-        let outcome = |ratio: &Spread, more_is_better| outcome(ratio, more_is_better, true);
-
-        let ratio = |median, low, high, count| Spread { count, median, low, high, ..Spread::default() };
+        let outcome = |ratio: &Spread, more_is_better| outcome(ratio, more_is_better, Alike::aged(true));
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), false), Outcome::Worse);
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);
-        assert_eq!(super::outcome(&ratio(1.2, 1.2, 1.2, 1), false, false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);
+    }
+
+    #[test]
+    fn limits_of_models_are_for_modelled_costs_only() {
+        let outcome = |limits: Limits, role, median: f64, count| {
+            let ratio = ratio(median, median - 0.01, median + 0.01, count);
+            outcome(&ratio, false, limits.of(role, count)) == Outcome::Worse
+        };
+        let unsettled = Limits::Modelled { settles: false };
+        for (limits, role, median, count, is_worse) in [
+            (unsettled, Role::Full, 1.2, 5, false),
+            (unsettled, Role::Full, 1.3, 5, true),
+            (unsettled, Role::Unaged, 1.3, 5, false),
+            (unsettled, Role::Unaged, 1.4, 1, true),
+            (Limits::Modelled { settles: true }, Role::Unaged, 1.07, 1, true),
+            (Limits::Other, Role::Full, 1.07, 1, false),
+            (Limits::Other, Role::Full, 1.12, 1, true),
+            (Limits::Other, Role::Full, 1.07, 2, true),
+            (Limits::Other, Role::Unaged, 1.02, 5, false),
+        ] {
+            assert_eq!(outcome(limits, role, median, count), is_worse, "{role:?} {median} {count}");
+        }
+        assert_eq!(
+            limits(true),
+            "A modelled cost changes by over 5%. Other figures change by over 5%, or 10% with one repetition."
+        );
+        assert_eq!(
+            limits(false),
+            "A modelled cost of an aged volume changes by over 22%, that of a fresh copy by over 33%: volumes that do not \
+             settle differ by up to that between two runs of one plan. Other figures change by over 5%, or 10% with one \
+             repetition."
+        );
     }
 }

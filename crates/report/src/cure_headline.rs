@@ -10,9 +10,9 @@ use senesce_store::{CellKey, CureRow, Role};
 
 use crate::cures::read_seconds;
 use crate::format::{count, list, two_digits};
-use crate::headline::{ALIKE, KeyFigure, on_device};
+use crate::headline::{KeyFigure, on_device};
 use crate::model::{Lines, Model, Spread, lines};
-use crate::noise::Finding;
+use crate::noise::{ALIKE, Alike, Finding};
 
 /// After a cure that comes this close to a fresh copy, reading is nearly as fast.
 const NEARLY: f64 = 1.5;
@@ -27,11 +27,11 @@ struct Cured<'m> {
     /// Cost after over that of a fresh copy, of each volume.
     to_fresh: Vec<Spread>,
     effect: Effect,
-    /// Whether reading any volume is faster than reading its fresh copy, beyond chance and noise.
-    is_faster_than_fresh: bool,
+    /// Reading beside a fresh copy: faster if all volumes are, slower if one is.
+    beside_fresh: Effect,
 }
 
-/// The effect of a cure on reading, beyond chance and noise.
+/// A difference of reading, beyond chance and noise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Faster,
@@ -114,19 +114,24 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
         let fresh = cost(Role::Unaged);
         let to_fresh: Vec<Spread> = volumes().filter_map(|(_, after)| after.over(fresh?)).collect();
         let noise = model.noise.get(*arm).copied();
-        let is_difference = |gain: &Spread| match is_measured {
-            true => Finding::of(gain, noise) == Finding::Difference,
-            false => model.is_difference(gain),
+        let is_difference = |ratio: &Spread, limit: Alike| match is_measured {
+            true => Finding::of(ratio, noise) == Finding::Difference,
+            false => limit.is_difference(ratio),
         };
-        let differences: Vec<f64> = gains.iter().filter(|gain| is_difference(gain)).map(|gain| gain.median).collect();
+        let is_gain = |gain: &&Spread| is_difference(gain, Alike::aged(model.settles));
+        let differences: Vec<f64> = gains.iter().filter(is_gain).map(|gain| gain.median).collect();
         let effect = match differences.as_slice() {
             [] => Effect::None,
             some if some.iter().any(|gain| *gain > 1.0) => Effect::Faster,
             _ => Effect::Slower,
         };
-        let is_faster = |ratio: &Spread| ratio.median < 1.0 && is_difference(ratio);
-        let is_faster_than_fresh = to_fresh.iter().all(is_faster);
-        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, effect, is_faster_than_fresh })
+        let differs = |ratio: &Spread| is_difference(ratio, Alike::fresh(model.settles));
+        let beside_fresh = match to_fresh.as_slice() {
+            some if some.iter().any(|ratio| ratio.median > 1.0 && differs(ratio)) => Effect::Slower,
+            all if all.iter().all(|ratio| ratio.median < 1.0 && differs(ratio)) => Effect::Faster,
+            _ => Effect::None,
+        };
+        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, effect, beside_fresh })
     };
     last.iter().filter_map(of_arm).collect()
 }
@@ -199,15 +204,16 @@ fn fresh_sentence(cured: &[Cured<'_>]) -> Option<String> {
     known.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
     let clause = |arm: &&Cured<'_>| {
         let (name, ratio) = (arm.name, worst(arm));
-        match ratio {
-            ratio if ratio < 1.0 && arm.is_faster_than_fresh => {
-                format!("{name} is {}× faster to read than a fresh copy", two_digits(1.0 / ratio))
+        match arm.beside_fresh {
+            Effect::Faster => format!("{name} is {}× faster to read than a fresh copy", two_digits(1.0 / ratio)),
+            Effect::None if ALIKE.contains(&ratio) => format!("{name} is as fast to read as a fresh copy"),
+            Effect::None => {
+                format!("{name} has no measurable difference from a fresh copy ({}×)", two_digits(ratio))
             }
-            ratio if ratio < ALIKE.end => format!("{name} is as fast to read as a fresh copy"),
-            ratio if ratio <= NEARLY => {
+            Effect::Slower if ratio <= NEARLY => {
                 format!("{name} is nearly as fast to read as a fresh copy ({}×)", two_digits(ratio))
             }
-            ratio => format!("{name} takes {}× as long to read as a fresh copy", two_digits(ratio)),
+            Effect::Slower => format!("{name} takes {}× as long to read as a fresh copy", two_digits(ratio)),
         }
     };
     let clauses: Vec<String> = known.iter().map(clause).collect();

@@ -11,11 +11,8 @@ use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, list, number, two_digits};
 use crate::model::{Lines, Model, Spread, words};
-use crate::noise::{Finding, Noise};
+use crate::noise::{Alike, Finding, Noise};
 use crate::own_cost::own_costs;
-
-/// Ratios in this range count as no difference.
-pub(crate) const ALIKE: std::ops::Range<f64> = 0.95..1.05;
 
 /// The sentences that the report and the summary begin with; the first is the headline.
 pub(crate) fn headline(model: &Model) -> Vec<String> {
@@ -27,7 +24,7 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
             let slowdowns = Slowdowns::of(model, slowdown);
             if !slowdowns.0.is_empty() {
                 sentences.push(effect(model, &slowdowns, &on_device(device)));
-                sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown));
+                sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
                 sentences.extend(other_devices(model, device));
             }
@@ -36,7 +33,9 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
             let found = Slowdowns(wall.0.iter().filter_map(|arm| arm.differences(model)).collect());
             if !found.0.is_empty() {
                 sentences.push(effect(model, &found, "this machine's device (measured)"));
-                sentences.extend(own_costs(&found.worst(model), &model.grep_cost(), &model.slowdown));
+                let limit =
+                    |arm: &str| model.noise.get(arm).map_or(Alike::fresh(false), |noise| Alike::measured(*noise));
+                sentences.extend(own_costs(&found.worst(model), &model.grep_cost(), &model.slowdown, limit));
             }
         }
     }
@@ -490,10 +489,10 @@ mod tests {
     fn settled_volumes_show_smaller_differences() {
         let results = Results::default();
         let mut model = Model::compute(&results);
-        add(&mut model, "xfs", [1.2, 1.1], [1.0, 1.0], N_1, Some(1.1));
+        add(&mut model, "xfs", [1.3, 1.1], [1.0, 1.0], N_1, Some(1.1));
         let first = |model: &Model| headline(model).swap_remove(0);
         assert!(first(&model).contains("no measurable difference"), "{}", first(&model));
         model.settles = true;
-        assert!(first(&model).contains("xfs is 1.1–1.2× slower"), "{}", first(&model));
+        assert!(first(&model).contains("xfs is 1.1–1.3× slower"), "{}", first(&model));
     }
 }

@@ -7,7 +7,7 @@ use senesce_store::{CellKey, GrepRow, Results, Role};
 use crate::arm_colour::arm_classes;
 use crate::arm_order::by_effect;
 use crate::devices::{TRACED, VIRTUAL_TIME};
-use crate::noise::{Noise, is_modelled_difference, noise_bands};
+use crate::noise::{Alike, Noise, noise_bands};
 use crate::slowdown::slowdown;
 pub(crate) use crate::spread::Spread;
 use crate::workload::x_title;
@@ -119,7 +119,7 @@ pub(crate) struct Model<'a> {
     pub arms: Vec<(String, String)>,
     /// The classes with the colours of arms (see [`crate::arm_colour`]).
     pub arm_classes: BTreeMap<String, String>,
-    /// Whether volumes settle, so that two runs of the plan place blocks alike.
+    /// Whether all volumes settle, so that two runs of the plan place blocks alike.
     pub settles: bool,
     /// Checkpoints of any arm.
     pub checkpoints: Vec<u64>,
@@ -243,9 +243,9 @@ impl<'a> Model<'a> {
         model
     }
 
-    /// Whether a modelled ratio is a difference beyond chance.
+    /// Whether the modelled ratio of an aged volume to a fresh copy is a difference beyond chance.
     pub(crate) fn is_difference(&self, ratio: &Spread) -> bool {
-        is_modelled_difference(ratio, self.settles)
+        Alike::fresh(self.settles).is_difference(ratio)
     }
 
     /// The class with the colour of an arm.
@@ -274,10 +274,12 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Whether the plan's volumes settle. A plan without the key does not.
+/// Whether the run's volumes settle. Those of a plan without the key do not, and neither does a
+/// volume whose circumstance `unsettled` names what the kernel lacks.
 fn settles(results: &Results) -> bool {
     let mut rows = results.circumstances.iter();
-    rows.any(|row| row.arm.is_empty() && row.key == "workload.settle_every_operations" && row.value != "0")
+    rows.clone().all(|row| !row.key.ends_with(".unsettled"))
+        && rows.any(|row| row.arm.is_empty() && row.key == "workload.settle_every_operations" && row.value != "0")
 }
 
 fn disturbed_cells(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<(String, Role, u64), DisturbedCell> {

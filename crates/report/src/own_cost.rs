@@ -6,8 +6,8 @@
 use senesce_store::Role;
 
 use crate::format::figure;
-use crate::headline::ALIKE;
 use crate::model::{Lines, words};
+use crate::noise::Alike;
 
 /// The cost of a volume and of its fresh copy at the first and the last checkpoint that has both,
 /// s/GiB.
@@ -28,11 +28,13 @@ impl Course {
         (first < last).then_some(Self { own, fresh })
     }
 
-    /// Whether the ratio rose, and the own cost explains less than half of the rise, in logarithms.
-    fn rises_by_fresh_copy(&self) -> bool {
+    /// Whether the ratio rose and the fresh copy got faster, both beyond the limit, and the own
+    /// cost explains less than half of the rise, in logarithms.
+    fn rises_by_fresh_copy(&self, limit: Alike) -> bool {
         let own = (self.own.1 / self.own.0).ln();
-        let rise = own - (self.fresh.1 / self.fresh.0).ln();
-        rise >= ALIKE.end.ln() && own < rise / 2.0
+        let fall = (self.fresh.0 / self.fresh.1).ln();
+        let rise = own + fall;
+        rise.min(fall) > limit.high.ln() && own < rise / 2.0
     }
 
     /// Whether more than half of the last ratio, in logarithms, is that of the first checkpoint.
@@ -46,11 +48,17 @@ impl Course {
 }
 
 /// A sentence for each of these slower volumes whose ratio is not mostly a rise of its own cost.
-pub(crate) fn own_costs(volumes: &[(String, Role)], costs: &Lines, slowdowns: &Lines) -> Vec<String> {
+/// `limit` returns the ratios of an arm that chance or noise can show.
+pub(crate) fn own_costs(
+    volumes: &[(String, Role)],
+    costs: &Lines,
+    slowdowns: &Lines,
+    limit: impl Fn(&str) -> Alike,
+) -> Vec<String> {
     let sentence = |volume: &(String, Role)| {
         let course = Course::of(volume, costs, slowdowns)?;
         let Course { own, fresh } = course;
-        if !course.rises_by_fresh_copy() {
+        if !course.rises_by_fresh_copy(limit(&volume.0)) {
             let (name, role, ratio) = (&volume.0, words(volume.1), figure(course.first_ratio()));
             let sentence =
                 format!("{name} ({role}) had {ratio}× the cost of a fresh copy at the first checkpoint already.");
@@ -82,6 +90,7 @@ pub(crate) fn last_over_first(costs: &Lines, volume: &(String, Role)) -> String 
 mod tests {
     use super::*;
     use crate::model::Spread;
+    use crate::noise::Noise;
     use crate::slowdown::slowdown;
 
     /// Costs of an arm at two checkpoints: its full volume, and the fresh copies.
@@ -95,7 +104,7 @@ mod tests {
     fn faster_fresh_copy_is_named_as_the_cause() {
         let said = |own, fresh| {
             let costs = costs("xfs", own, fresh);
-            own_costs(&[("xfs".to_owned(), Role::Full)], &costs, &slowdown(&costs))
+            own_costs(&[("xfs".to_owned(), Role::Full)], &costs, &slowdown(&costs), |_| Alike::fresh(false))
         };
         assert_eq!(
             said([69.5, 71.7], [26.7, 11.3]),
@@ -109,10 +118,31 @@ mod tests {
     }
 
     #[test]
+    fn small_fall_of_the_fresh_copy_is_no_cause() {
+        let said = |own, fresh, limit: Alike| {
+            let costs = costs("xfs", own, fresh);
+            own_costs(&[("xfs".to_owned(), Role::Full)], &costs, &slowdown(&costs), |_| limit).concat()
+        };
+        let from_start = "xfs (nearly full) had 2.00× the cost of a fresh copy at the first checkpoint already.";
+        // Two fresh copies of a plan that does not settle can differ by 25%.
+        assert_eq!(said([20.0, 20.0], [10.0, 8.0], Alike::fresh(false)), from_start);
+        assert!(
+            said([20.0, 20.0], [10.0, 8.0], Alike::fresh(true))
+                .ends_with("its fresh copy got faster, from 10.0 to 8.00.")
+        );
+        // The fresh copy fell, but the ratio rose by less than the limit.
+        assert_eq!(said([20.0, 16.0], [10.0, 7.0], Alike::fresh(false)), from_start);
+        assert!(said([10.0, 10.0], [10.0, 7.6], Alike::fresh(false)).is_empty());
+        // The band of measured fresh copies covers their own fall.
+        let noise = Noise { low: 8.0, high: 10.0, figures: 2 };
+        assert_eq!(said([20.0, 20.0], [10.0, 8.0], Alike::measured(noise)), from_start);
+    }
+
+    #[test]
     fn ratio_of_the_first_checkpoint_is_named() {
         let said = |own, fresh| {
             let costs = costs("btrfs", own, fresh);
-            own_costs(&[("btrfs".to_owned(), Role::Full)], &costs, &slowdown(&costs))
+            own_costs(&[("btrfs".to_owned(), Role::Full)], &costs, &slowdown(&costs), |_| Alike::fresh(false))
         };
         let expected = ["btrfs (nearly full) had 2.61× the cost of a fresh copy at the first checkpoint already."];
         assert_eq!(said([66.3, 72.5], [25.4, 27.0]), expected);
@@ -128,6 +158,6 @@ mod tests {
             line.remove(&100);
         }
         assert_eq!(last_over_first(&costs, &full), "–");
-        assert!(own_costs(&[full], &costs, &slowdown(&costs)).is_empty());
+        assert!(own_costs(&[full], &costs, &slowdown(&costs), |_| Alike::fresh(false)).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
-use crate::noise::{Finding, Noise, alike, band_text, least_difference};
+use crate::noise::{Alike, Finding, Noise, band_text};
 use crate::own_cost::last_over_first;
 use crate::warnings::warnings;
 
@@ -81,13 +81,16 @@ pub(crate) fn note(model: &Model) -> String {
 
 /// The meaning of bold and grey slowdowns, as sentences: the rules of [`crate::noise`].
 pub(crate) fn legend(model: &Model) -> String {
-    let least = least_difference(model.settles);
-    let plan = if model.settles { "a plan that settles" } else { "a plan that does not settle" };
-    let (low, high) = alike(model.settles);
-    let of_model = format!(
-        "Bold model slowdowns are above {high:.2}× or below {low:.2}×: two runs of {plan} differ by up to {least}. Repetitions read one \
-         volume, and do not show this spread."
-    );
+    let limit = Alike::fresh(model.settles);
+    let (low, high, percent) = (limit.low, limit.high, limit.percent());
+    let why = match model.settles {
+        true => format!("volumes that settle have a limit of {percent}."),
+        false => format!(
+            "fresh copies of two runs of a plan that does not settle differ by up to {percent}. Repetitions read one \
+             volume, and do not show this spread."
+        ),
+    };
+    let of_model = format!("Bold model slowdowns are above {high:.2}× or below {low:.2}×: {why}");
     let of_wall =
         "Bold measured slowdowns are beyond chance and noise; grey ones are not, or have too few measurements.";
     match (model.main_device().is_some(), model.is_wall_of_memory()) {

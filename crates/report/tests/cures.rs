@@ -113,8 +113,20 @@ fn a_report_with_cures_leads_with_their_gain() {
     assert_eq!(lines.next().unwrap(), "After the cure, xfs is 2.0× faster to read than a fresh copy.");
     let page = render_report(&results, &ReportOptions::default()).unwrap();
     assert!(page.contains("<p class=\"lead\">After 200 pulls, a cure by senesce makes xfs 9.0× faster"));
-    results.cures.iter_mut().for_each(|row| row.tool = "xfs_fsr".into());
     let of_cured = |row: &&mut senesce_store::ModelledRow| row.key.role == Role::CuredEmpty;
+    // A fresh copy takes 2 s. Two of them can differ by a third.
+    for (seconds, beside_fresh) in [
+        (1.6, "xfs has no measurable difference from a fresh copy (0.80×)"),
+        (2.0, "xfs is as fast to read as a fresh copy"),
+        (2.6, "xfs has no measurable difference from a fresh copy (1.3×)"),
+        (2.8, "xfs is nearly as fast to read as a fresh copy (1.4×)"),
+        (4.0, "xfs takes 2.0× as long to read as a fresh copy"),
+    ] {
+        results.modelled.iter_mut().filter(of_cured).for_each(|row| row.seconds = seconds);
+        let shown = summary_table(&results);
+        assert_eq!(shown.lines().nth(1).unwrap(), format!("After the cure, {beside_fresh}."));
+    }
+    results.cures.iter_mut().for_each(|row| row.tool = "xfs_fsr".into());
     results.modelled.iter_mut().filter(of_cured).for_each(|row| row.seconds = 8.9);
     let vain = lead(&results);
     assert!(

@@ -132,7 +132,8 @@ fn virtual_time_device_leads_before_its_prediction() {
     for said in [
         "These are the costs of the headline, of the summary and of the figures “NVMe, virtual time”.",
         "Costs in the figures “HDD 7.2K” and “NVMe, from the places of blocks” are predicted",
-        "Bold model slowdowns are above 1.22× or below 0.82×: two runs of a plan that does not settle differ by up to 22%.",
+        "Bold model slowdowns are above 1.33× or below 0.75×: fresh copies of two runs of a plan that does not settle \
+         differ by up to 33%.",
     ] {
         assert!(page.contains(said), "{said}");
     }
@@ -237,7 +238,28 @@ fn baseline_shows_worse_and_unchanged_figures() {
     assert!(section.contains("Worse: 1 of 27 figures. Better: 0. Unchanged: 26."), "{section}");
     assert!(section.contains("the kernel: 6.1 → 6.18"), "{section}");
     assert_eq!(section.matches(">2.00×<").count(), 1, "{section}");
+    assert!(
+        section.contains("changes by over 22%, that of a fresh copy by over 33%: volumes that do not"),
+        "{section}"
+    );
     assert!(!page(None).contains("Change since"));
+}
+
+#[test]
+fn kernel_that_cannot_settle_a_volume_has_the_wider_limit() {
+    let mut results = common::results();
+    let legend = |results: &Results| {
+        let page = render_report(results, &ReportOptions::default()).unwrap();
+        let start = page.find("Bold model slowdowns").unwrap();
+        page[start..].split("</p>").next().unwrap().to_owned()
+    };
+    let circumstance =
+        |arm: &str, key: &str, value: &str| CircumstanceRow { arm: arm.into(), key: key.into(), value: value.into() };
+    results.circumstances.push(circumstance("", "workload.settle_every_operations", "128"));
+    let expected = "Bold model slowdowns are above 1.05× or below 0.95×: volumes that settle have a limit of 5%.";
+    assert!(legend(&results).starts_with(expected), "{}", legend(&results));
+    results.circumstances.push(circumstance("xfs", "full.unsettled", "no read-ahead"));
+    assert!(legend(&results).starts_with("Bold model slowdowns are above 1.33×"), "{}", legend(&results));
 }
 
 #[test]
