@@ -23,7 +23,7 @@ use std::{
 };
 
 use rustix::{
-    fs::OFlags,
+    fs::{OFlags, SeekFrom},
     io::{Errno, retry_on_intr},
     mount::mount_remount,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
@@ -123,7 +123,8 @@ pub struct Settler {
 impl Settler {
     /// Opens the root of a mounted volume, and commits. Drop the settler before an unmount. It
     /// commits after every `every` operations, on Btrfs after at most 32, or earlier if less than
-    /// 12 MiB of its space for metadata are free. On Btrfs it discards free space.
+    /// 12 MiB of its space for metadata are free. On Btrfs it discards free space, if the device
+    /// can.
     pub fn open(mount: &Path, kind: FileSystemKind, every: u64) -> Result<Self> {
         let root = open_root(mount)?;
         let (most, metadata) = match kind {
@@ -146,8 +147,8 @@ impl Settler {
     /// allocation. This allocation would use the part that is loaded.
     fn load_free_space(&self) -> std::result::Result<(), Errno> {
         match calls::trim(&self.root, BTRFS_SMALLEST_GROUP_BYTES) {
-            // No other call waits for that thread.
-            Err(Errno::OPNOTSUPP) => Ok(()),
+            // No other call waits for that thread. A discard only helps, so its failure is no error.
+            Err(Errno::OPNOTSUPP | Errno::IO | Errno::REMOTEIO) => Ok(()),
             done => done,
         }
     }
@@ -158,11 +159,7 @@ impl Settler {
     /// Cost: at least one write to the device.
     pub fn write_back(&self, file: impl AsFd) -> io::Result<()> {
         if self.kind == FileSystemKind::Btrfs {
-            let length = rustix::fs::fstat(&file)?.st_size.cast_unsigned();
-            // The first call chooses the blocks of all dirty pages that are adjacent in the file.
-            for start in (0..length).step_by(BTRFS_WRITE_BYTES as usize) {
-                retry_on_intr(|| calls::write_range(&file, start, BTRFS_WRITE_BYTES))?;
-            }
+            write_back_in_parts(&file)?;
         }
         match retry_on_intr(|| calls::sync_extents(&file)) {
             Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS) => rustix::fs::fdatasync(&file)?,
@@ -198,6 +195,25 @@ impl Settler {
         rustix::fs::syncfs(&self.root)?;
         // The kernel does not pass syncfs to a FUSE server.
         if self.kind.is_engine() { Ok(rustix::fs::fsync(&self.root)?) } else { Ok(()) }
+    }
+}
+
+/// Writes the data of a file back in parts of [`BTRFS_WRITE_BYTES`], and skips its holes. It moves
+/// the position of the descriptor.
+fn write_back_in_parts(file: impl AsFd) -> io::Result<()> {
+    let mut start = 0;
+    loop {
+        let data = match rustix::fs::seek(&file, SeekFrom::Data(start)) {
+            Err(Errno::NXIO) => return Ok(()),
+            data => data?,
+        };
+        let end = rustix::fs::seek(&file, SeekFrom::Hole(data))?;
+        start = data - data % BTRFS_WRITE_BYTES;
+        // The first call chooses the blocks of all dirty pages that are adjacent in the file.
+        while start < end {
+            retry_on_intr(|| calls::write_range(&file, start, BTRFS_WRITE_BYTES))?;
+            start += BTRFS_WRITE_BYTES;
+        }
     }
 }
 

@@ -183,7 +183,8 @@ pub struct WorkloadPlan {
     /// Operations between two commits of a volume that settles: each file is written back at once,
     /// on one processor, and work that the kernel would do later is done now. Then two runs of the
     /// plan have the same layout on ext4 and Btrfs, and on XFS if they are short. It changes the
-    /// layout. Btrfs commits after at most 32 operations. 0: the kernel chooses.
+    /// layout. Btrfs commits after at most 32 operations, and discards its free space after each
+    /// mount. 0: the kernel chooses.
     #[serde(skip_serializing_if = "is_zero")]
     pub settle_every_operations: u64,
     /// Parameters of `kind = "fsfb"`.
