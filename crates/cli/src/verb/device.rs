@@ -17,7 +17,7 @@ use senesce_probe::collect::{TransferLimit, TransferPoint, collect_transfer_curv
 use senesce_report::{TransferOptions, render_transfer, render_transfer_svg};
 use serde_json::{Value, json};
 
-use super::output::check_files;
+use super::output::{check_description, check_files};
 use crate::{
     args::{DeviceArgs, DeviceVerb},
     clock::SystemClock,
@@ -52,7 +52,8 @@ pub fn device(args: DeviceArgs) -> Result<()> {
         DeviceVerb::Show { device, toml, curve } => show(&read_device(&device)?, toml, curve),
         DeviceVerb::Calibrate { path, base, name, reads, seconds, largest, out, json, html, svg } => {
             let base = read_device(&base)?;
-            check_files([&Some(out.clone()), &html, &svg], None)?;
+            check_description(Some(&out))?;
+            check_files([&html, &svg], None)?;
             let measured = measure(&path, &base, &name, (reads, seconds), largest)?;
             fs::write(&out, measured.fitted.spec.render()?)
                 .with_context(|| format!("cannot write {}", out.display()))?;

@@ -15,17 +15,17 @@ use crate::exit::usage;
 
 /// The start of a file in which a mark of senesce is.
 const HEAD_BYTES: u64 = 1 << 16;
-/// The marks of files that senesce writes: pages, the report of a gate, descriptions and JSON,
-/// requests, metrics.
-const MARKS: [&str; 7] = [
+/// The marks of files that senesce writes: pages, the report of a gate, requests, metrics.
+const MARKS: [&str; 5] = [
     r#"<meta name="generator" content="senesce">"#,
     r#"<testsuites name="senesce gate""#,
     "### senesce gate: ",
-    "\"senesce-",
-    "\"aging-profile/",
     "issued_ns,op,sector,sectors,completed_ns",
     "# HELP senesce_",
 ];
+/// Members of JSON that senesce writes, without spaces. Plans, suites and descriptions in TOML have
+/// the same formats, and users write them.
+const JSON_MARKS: [&str; 2] = [r#""schema":"senesce-"#, r#""format":"senesce-"#];
 /// What pictures of senesce have, and no other pictures.
 const PICTURE_MARKS: [&str; 2] = [r#"<rect class="paper""#, r#"<text class="figure-title""#];
 
@@ -50,6 +50,19 @@ pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, for
         }
     }
     Ok(())
+}
+
+/// Checks a description in TOML that a verb writes. One that exists is never replaced, because users
+/// edit them.
+///
+/// Errors: the file exists and is not empty; as [`check_files`].
+pub fn check_description(path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    if path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+        let message = format!("{} exists already, and may have been edited", Printable::new(&path));
+        return Err(usage(message, Some("give another name, or move the file away first")));
+    }
+    check_files([&Some(path.to_owned())], None)
 }
 
 /// Checks a directory that a verb creates or writes into. `is_marked` returns whether an existing
@@ -90,7 +103,15 @@ fn is_foreign(path: &Path) -> Result<bool> {
 }
 
 fn is_marked(head: &str) -> bool {
-    MARKS.iter().any(|mark| head.contains(mark)) || PICTURE_MARKS.iter().all(|mark| head.contains(mark))
+    let is_json = head.trim_start().starts_with('{');
+    MARKS.iter().any(|mark| head.contains(mark))
+        || PICTURE_MARKS.iter().all(|mark| head.contains(mark))
+        || is_json && has_json_mark(head)
+}
+
+fn has_json_mark(head: &str) -> bool {
+    let compact: String = head.split_ascii_whitespace().collect();
+    JSON_MARKS.iter().any(|mark| compact.contains(mark))
 }
 
 #[cfg(test)]
@@ -116,6 +137,39 @@ mod tests {
         fs::write(&path, "<!doctype html>\n<meta name=\"generator\" content=\"senesce\">\n").unwrap();
         check(&path, None).unwrap();
         check(Path::new("/dev/null"), None).unwrap();
+    }
+
+    #[test]
+    fn only_json_has_the_mark_of_a_format() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for theirs in [
+            "format = \"senesce-plan/1\"\nname = \"mine\"\n",
+            "format = \"senesce-device/1\"\n",
+            "format = \"aging-profile/1\"\n",
+            "# \"format\": \"senesce-baseline/1\"\n",
+            "{\"title\": \"Thesis\"}",
+        ] {
+            fs::write(&path, theirs).unwrap();
+            assert!(check(&path, None).unwrap_err().contains("senesce did not write it"), "{theirs}");
+        }
+        for ours in ["{\n\"format\": \"senesce-baseline/1\"", "{\"schema\":\"senesce-inspect/2\"}"] {
+            fs::write(&path, ours).unwrap();
+            check(&path, None).unwrap();
+        }
+    }
+
+    #[test]
+    fn description_is_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("hdd.toml");
+        check_description(Some(&path)).unwrap();
+        fs::write(&path, "").unwrap();
+        check_description(Some(&path)).unwrap();
+        fs::write(&path, "format = \"senesce-device/1\"\n").unwrap();
+        assert!(format!("{:#}", check_description(Some(&path)).unwrap_err()).contains("may have been edited"));
+        check_description(Some(Path::new("/dev/null"))).unwrap();
+        assert!(check_description(Some(&dir.path().join("none/hdd.toml"))).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use senesce_workload::profile::{
     AgingProfile, builtin_profiles, compute_difference, draw_difference, draw_profile, find_builtin, merge_profiles,
 };
 
-use super::{capture::capture, output::check_files};
+use super::{capture::capture, output::check_description};
 use crate::{
     args::{ProfileArgs, ProfileVerb},
     exit::usage,
@@ -26,7 +26,7 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
             print(&if toml { render(&profile)? } else { draw_profile(&profile) })
         }
         ProfileVerb::Capture(args) => {
-            check_files([&args.out], None)?;
+            check_description(args.out.as_deref())?;
             let like = args.like.as_deref().map(read_profile).transpose()?;
             write(&render(&capture(&args, like.as_ref(), quiet)?)?, args.out.as_deref())
         }
@@ -37,7 +37,7 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
                 let problem = problem.strip_prefix("not a profile: ").unwrap_or(&problem);
                 usage(problem, Some("capture with the bins of the other one: `senesce profile capture --like PROFILE`"))
             })?;
-            check_files([&out], None)?;
+            check_description(out.as_deref())?;
             write(&render(&merged)?, out.as_deref())
         }
         ProfileVerb::Diff { found, wanted, json } => {

@@ -5,7 +5,7 @@ use std::fs;
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::lab::{Lab, SENESCE, SINGLE};
+use super::lab::{Lab, SENESCE, SINGLE, SMALL};
 
 /// A row of table `cells`.
 #[derive(Debug, PartialEq)]
@@ -138,8 +138,22 @@ fn foreign_files_are_not_replaced() {
         lab.run([&inspect[..], &["--force"]].concat()).good();
         lab.run(inspect).good();
     }
-    fs::write(path("p.toml"), "name = \"mine\"").unwrap();
-    lab.run(["profile", "capture", "tree", "--out", "p.toml"]).refused(2, &["p.toml exists already"]);
+    let plan = fs::read(lab.plan(SMALL)).unwrap();
+    lab.run(["inspect", "tree", "--html", "plan.toml"]).refused(2, &["plan.toml exists already", "--force"]);
+    let capture = ["profile", "capture", "tree", "--out"];
+    lab.run([&capture[..], &["plan.toml"]].concat()).refused(2, &["plan.toml exists already"]);
+    assert_eq!(fs::read(path("plan.toml")).unwrap(), plan);
+    // A user may have edited a description that senesce wrote.
+    let capture = [&capture[..], &["p.toml", "--quiet"]].concat();
+    lab.run(&capture).good();
+    let captured = fs::read_to_string(path("p.toml")).unwrap();
+    fs::write(path("p.toml"), format!("# mine\n{captured}")).unwrap();
+    lab.run(&capture).refused(2, &["p.toml exists already, and may have been edited"]);
+    assert!(fs::read_to_string(path("p.toml")).unwrap().starts_with("# mine\n"));
+    for args in [&["profile", "merge", "p.toml", "p.toml", "--out"][..], &["device", "calibrate", "tree/file", "--out"]]
+    {
+        lab.run([args, &["p.toml"]].concat()).refused(2, &["p.toml exists already, and may have been edited"]);
+    }
     lab.run(["man", "--out", "none/man1"]).refused(2, &["cannot make none/man1: its directory is none"]);
     assert!(!path("none").exists());
     let refused = lab.run(["garden", "reproduce", "E5", "--dry-run", "--out", "tree"]);
