@@ -47,7 +47,9 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     check_new_files([&Some(args.log.clone())])?;
     check_mount_point(mount)?;
-    if let Some(program) = args.command.first() {
+    if let Some(program) = args.command.first()
+        && !is_below(Path::new(program), mount)
+    {
         // Before the mount and the log exist.
         check_program(program, Some(dir))?;
     }
@@ -59,11 +61,22 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         Ok((plain, record_in(custodian, &args, dir, mount, quiet)?))
     })?;
     let has_failed = ended.status.is_some_and(|status| !status.success());
-    if has_failed && ended.recorded.changes == 0 {
-        // It changed nothing: the same can be requested again.
+    let is_void = has_failed && changed_nothing(&ended.recorded);
+    if !is_void {
+        print_log(&args.log, &ended.recorded);
+    }
+    if !is_void || plain.is_some() {
+        print_time(ended.took, plain);
+    }
+    if ended.recorded.foreign_changes > 0 {
+        println!(
+            "{} names came or went in the backing directory itself: the log does not know of them",
+            ended.recorded.foreign_changes
+        );
+    }
+    if is_void {
+        // The same can be requested again.
         let _ = fs::remove_file(&args.log);
-    } else {
-        print(&args.log, &ended, plain);
     }
     if let Some(signal) = interrupted()
         && ended.status.is_some()
@@ -71,13 +84,24 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
     match ended.status {
-        Some(status) if has_failed && ended.recorded.changes == 0 => Err(failed_with(
+        Some(status) if is_void => Err(failed_with(
             format!("the recorded command ended with {status}, and changed nothing: no log was kept"),
             Some("the command runs in POINT (--mount): use absolute paths, or paths below it"),
         )),
         Some(status) if has_failed => Err(failed(format!("the recorded command ended with {status}"))),
         _ => Ok(()),
     }
+}
+
+/// Whether a path is below a mount point. Before the mount no program is there.
+fn is_below(program: &Path, mount: &Path) -> bool {
+    let points = [std::path::absolute(mount), fs::canonicalize(mount)];
+    points.iter().flatten().any(|point| program.starts_with(point))
+}
+
+/// Whether neither the command nor another program changed the directory.
+fn changed_nothing(recorded: &Recorded) -> bool {
+    recorded.changes == 0 && recorded.foreign_changes == 0
 }
 
 /// Errors: the mount point does not exist, or is a file.
@@ -173,7 +197,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     }
     let recorded = recording.finish()?;
     released?;
-    if attended.is_err() && recorded.changes == 0 {
+    if attended.is_err() && changed_nothing(&recorded) {
         // A command that did not run: the same can be asked again.
         let _ = fs::remove_file(&args.log);
     }
@@ -328,8 +352,8 @@ fn run_plain_once(custodian: &Custodian, dir: &Path, args: &RecordArgs) -> Resul
     Ok(took)
 }
 
-fn print(log: &Path, ended: &Ended, plain: Option<Vec<Nanos>>) {
-    let summary = &ended.recorded.summary;
+fn print_log(log: &Path, recorded: &Recorded) {
+    let summary = &recorded.summary;
     println!(
         "{}: {} operations, {} written, {} of log",
         log.display(),
@@ -337,18 +361,16 @@ fn print(log: &Path, ended: &Ended, plain: Option<Vec<Nanos>>) {
         Bytes(summary.content_bytes),
         Bytes(summary.file_bytes)
     );
-    let took = ended.took.as_secs_f64();
+}
+
+/// `plain` has the times without the recorder, if they were measured.
+fn print_time(took: Nanos, plain: Option<Vec<Nanos>>) {
+    let took = took.as_secs_f64();
     match plain {
         Some(plain) => {
             println!("{}", describe_overhead(took, &plain.iter().map(|took| took.as_secs_f64()).collect::<Vec<_>>()));
         }
         None => println!("took {took:.3} s"),
-    }
-    if ended.recorded.foreign_changes > 0 {
-        println!(
-            "{} names came or went in the backing directory itself: the log does not know of them",
-            ended.recorded.foreign_changes
-        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! Recordings as a user makes them: ended by signals, of a build, replayed on other file systems
 //! and on full ones.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 use senesce_testkit::root_or_skip;
@@ -278,6 +278,29 @@ fn failed_command_leaves_no_log() {
     }
     let args_without_point = ["record", "--on", "src", "--mount", "point", "--log", "log", "--", "true"];
     lab.run(args_without_point).refused(2, &["--mount: point does not exist", "mkdir point"]);
+    // The mount is empty before the recording, and a program below it appears with the mount.
+    let below = lab.path("mnt/configure").to_string_lossy().into_owned();
+    with(&[&below]).refused(2, &["cannot run", "mnt/configure"]);
+    assert!(!lab.path("log").exists());
+    // A change that another program makes in the directory itself keeps the log.
+    let foreign = format!("touch {}; test -e foreign; exit 7", lab.path("src/foreign").display());
+    let kept = with(&["sh", "-c", &foreign]);
+    assert!(kept.stdout.contains("1 names came or went in the backing directory"), "{}", kept.stdout);
+    kept.refused(1, &["exit status: 7"]);
+    fs::remove_file(lab.path("log")).unwrap();
+    fs::write(lab.path("src/configure"), "#!/bin/sh\ntouch configured\n").unwrap();
+    fs::set_permissions(lab.path("src/configure"), PermissionsExt::from_mode(0o755)).unwrap();
+    with(&[&below]).good();
+    assert!(lab.path("src/configured").exists());
+    fs::remove_file(lab.path("log")).unwrap();
+    // The cost of the recorder was measured, and is printed although no log is kept.
+    let mount = lab.path("mnt").to_string_lossy().into_owned();
+    let fails_recorded = format!("test \"$PWD\" != {mount}");
+    let overhead = [&args[..args.len() - 1], &["--overhead", "--", "sh", "-c", &fails_recorded]].concat();
+    let failed = lab.run(overhead);
+    assert!(failed.stdout.contains("s recorded and"), "{}", failed.stdout);
+    failed.refused(1, &["changed nothing: no log was kept"]);
+    assert!(!lab.path("log").exists());
     with(&["touch", "made"]).good();
     with(&["touch", "again"]).refused(2, &["log exists already", "hint: give another name"]);
     assert!(lab.path("src/made").exists() && !lab.path("src/again").exists());
