@@ -196,6 +196,7 @@ pub enum Verb {
         senesce age fsfb --on garden:/srv/garden --until turnover=2\n\n\
         A directory that is not empty is aged below a new directory in it; the rest of it stays as it is.\n\
         fsfb, profile:NAME and overwrite with fill_percent fill the whole file system of a directory, fsfb to 95%.\n\
+        The full-disk editions of git do so, too.\n\
         With their default parameters, mail needs 1.4 GiB and overwrite 1.0 GiB. --set files=N makes mail smaller.")]
     Age(AgeArgs),
     /// Time a command on aged volumes and on fresh twins of them, in turn.

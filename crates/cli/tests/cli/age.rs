@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     disk::{Disk, Mount, must},
-    lab::Lab,
+    lab::{Lab, SMALL},
 };
 
 fn reached(stdout: &str) -> Value {
@@ -368,6 +368,22 @@ fn filling_a_shared_file_system_needs_a_word() {
             let said = lab.run([&age[..], more, &["--dry-run"]].concat()).good().stdout;
             assert!(said.contains(&format!("{workload} would fill the file system of /")), "{said}");
         }
+    }
+    // Plans and the full-disk editions of git do not take their fullness from --until.
+    let fsfb = "format = \"senesce-plan/1\"\nname = \"t\"\n[workload]\nkind = \"fsfb\"\n[workload.fsfb]\n\
+                fill_percent = 60\n[[file_system]]\nkind = \"ext4\"\n";
+    let copies = SMALL.replace("full-disk-paper\"\nfill_percent = 90", "full-disk-code\"");
+    for (plan, percent, less) in [(fsfb, 60, "59%"), (SMALL, 90, "89%"), (&copies, 100, "99%")] {
+        lab.plan(plan);
+        let age = ["age", "plan.toml", "--on", "place", "--dir", &dir, "--dry-run"];
+        let filling = format!(" to {percent}%: writes up to");
+        lab.run(age).refused(2, &[&filling, "--until fullness="]);
+        let less = format!("fullness={less}");
+        lab.run([&age[..], &["--until", &less]].concat()).refused(2, &[&filling, "fills more than --until fullness"]);
+        let enough = format!("fullness={percent}%");
+        let said = lab.run([&age[..], &["--until", &enough]].concat()).good().stdout;
+        assert!(said.contains(&filling), "{said}");
+        lab.run([&age[..], &["--force"]].concat()).good();
     }
     // A workload with a size of its own fills nothing.
     let said = lab.run(["age", "mail", "--on", "place", "--dir", &dir, "--dry-run"]).good().stdout;
