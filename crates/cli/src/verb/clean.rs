@@ -2,10 +2,11 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use senesce_experiment::RunPaths;
 use senesce_volume::{CleanAction, CleanMode, JOURNAL_FILE_NAME, LinuxHost, Registry, clean as clean_run};
 
@@ -18,11 +19,13 @@ use crate::{
 /// The hint for a directory that is no run.
 const NAME_A_RUN: &str = "name the directory that --out named; without a name, `clean` finds the runs itself";
 
+/// What a run whose directory and journal are gone may have left.
+const NOT_LOOKED_FOR: &str = "volumes that its plan kept elsewhere were not looked for";
+
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
-    let registry = Registry::new(&registry_dir()?);
     // Before the first one is cleaned: a wrong name must not leave half of the work done.
-    check_runs(&args.runs, &registry)?;
+    check_runs(&args.runs)?;
     let host = LinuxHost::default();
     let mode = if args.dry_run { CleanMode::DryRun } else { CleanMode::Act };
     let mut unclean = 0;
@@ -43,6 +46,7 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         }
     };
     if is_all {
+        let registry = Registry::new(&registry_dir()?);
         let all = registry.clean_all(&host, mode)?;
         if all.is_empty() {
             println!("nothing to clean: {} lists no run", registry.dir().display());
@@ -52,9 +56,9 @@ pub fn clean(args: CleanArgs) -> Result<()> {
         }
     } else {
         for dir in &args.runs {
-            let result = match find_gone(&registry, dir)? {
+            let result = match find_gone(dir)? {
                 // Its journal is gone, too.
-                Some(gone) if mode == CleanMode::Act => registry.forget(&gone).map(|()| Vec::new()),
+                Some((registry, gone)) if mode == CleanMode::Act => registry.forget(&gone).map(|()| Vec::new()),
                 Some(_) => Ok(Vec::new()),
                 None => clean_run(&host, dir, mode),
             };
@@ -69,28 +73,41 @@ pub fn clean(args: CleanArgs) -> Result<()> {
     }
 }
 
-/// The path by which a run is listed whose directory is gone. `None` if it is not gone or not
-/// listed.
-fn find_gone(registry: &Registry, dir: &Path) -> Result<Option<PathBuf>> {
-    let (Some(name), Err(_)) = (dir.file_name(), dir.symlink_metadata()) else { return Ok(None) };
+/// Whether a path does not exist. One that cannot be looked up may exist.
+fn is_gone(dir: &Path) -> bool {
+    dir.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+/// The list and the path in it of a run whose directory is gone. `None` if it is not gone or not
+/// listed. The list is read only for a directory that is gone.
+fn find_gone(dir: &Path) -> Result<Option<(Registry, PathBuf)>> {
+    let Some(name) = dir.file_name().filter(|_| is_gone(dir)) else { return Ok(None) };
     // Lists have real paths. That of a directory that is gone follows from the one above it.
     let absolute = std::path::absolute(dir)?;
     let above = absolute.parent().and_then(|above| fs::canonicalize(above).ok());
     let real = above.map_or_else(|| absolute.clone(), |above| above.join(name));
-    Ok(registry.runs()?.into_iter().find(|listed| *listed == real))
+    let registry = Registry::new(&registry_dir()?);
+    let is_listed = registry.runs()?.contains(&real);
+    Ok(is_listed.then_some((registry, real)))
 }
 
-/// Errors: one of the directories is neither a run nor a listed run that is gone.
-fn check_runs(runs: &[PathBuf], registry: &Registry) -> Result<()> {
+/// Errors: one of the directories is neither a run nor a listed run that is gone, or cannot be
+/// looked up.
+fn check_runs(runs: &[PathBuf]) -> Result<()> {
     for dir in runs {
-        if find_gone(registry, dir)?.is_some() {
+        if find_gone(dir)?.is_some() {
             continue;
         }
-        if dir.is_file() {
-            return Err(usage(format!("{} is a file", dir.display()), Some(NAME_A_RUN)));
-        }
-        if !dir.is_dir() {
-            return Err(usage(format!("there is no directory {}", dir.display()), Some(NAME_A_RUN)));
+        let missing = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+        match dir.metadata() {
+            Ok(found) if found.is_file() => {
+                return Err(usage(format!("{} is a file", dir.display()), Some(NAME_A_RUN)));
+            }
+            Ok(found) if found.is_dir() => {}
+            Err(error) if !missing.contains(&error.kind()) => {
+                return Err(error).with_context(|| format!("cannot look up {}", dir.display()));
+            }
+            _ => return Err(usage(format!("there is no directory {}", dir.display()), Some(NAME_A_RUN))),
         }
         if !is_run(dir) {
             return Err(usage(format!("{} holds no run", dir.display()), Some(NAME_A_RUN)));
@@ -110,10 +127,12 @@ fn print_actions(dir: &Path, actions: &[CleanAction], args: &CleanArgs) -> bool 
         println!("{}: {action}", dir.display());
     }
     if actions.is_empty() {
-        let what = match (dir.symlink_metadata().is_err(), args.dry_run) {
-            (false, _) => "nothing left",
-            (true, false) => "the directory is gone; its entry was removed from the list",
-            (true, true) => "the directory is gone; its entry would be removed from the list",
+        let what = match (is_gone(dir), args.dry_run) {
+            (false, _) => "nothing left".to_owned(),
+            (true, is_dry_run) => {
+                let verb = if is_dry_run { "would be" } else { "was" };
+                format!("the directory is gone; its entry {verb} removed from the list; {NOT_LOOKED_FOR}")
+            }
         };
         println!("{}: {what}", dir.display());
     }

@@ -1,6 +1,6 @@
 //! `senesce clean` after a kill that left no time to clean.
 
-use std::{fs, process::Child, time::Duration};
+use std::{fs, os::unix::fs::symlink, process::Child, time::Duration};
 
 use senesce_testkit::root_or_skip;
 
@@ -110,6 +110,7 @@ fn entry_of_a_removed_run_is_cleaned_by_name() {
         assert!(said.contains("the directory is gone; its entry would be removed"), "{said}");
         let said = lab.run(clean).good().stdout;
         assert!(said.contains("the directory is gone; its entry was removed"), "{said}");
+        assert!(said.contains("volumes that its plan kept elsewhere were not looked for"), "{said}");
         assert_eq!(entries(), 0);
     }
     lab.run(["clean", "out"]).refused(2, &["there is no directory out"]);
@@ -117,6 +118,24 @@ fn entry_of_a_removed_run_is_cleaned_by_name() {
     lab.run(["clean", "aged.img"]).refused(2, &["aged.img is a file"]);
     fs::remove_file(lab.path("aged.img")).unwrap();
     lab.assert_nothing_left();
+}
+
+#[test]
+fn run_that_cannot_be_looked_up_is_not_gone() {
+    let lab = Lab::new();
+    // The list of runs is not needed for a directory that exists: its place may be unknown.
+    lab.plan(SMALL);
+    fs::create_dir(lab.path("run")).unwrap();
+    fs::rename(lab.path("plan.toml"), lab.path("run/plan.toml")).unwrap();
+    let mut here = lab.command();
+    here.args(["clean", "run"]).env("SENESCE_REGISTRY", "/dev/null/runs");
+    let here = here.output().unwrap();
+    assert!(here.status.success(), "{}", String::from_utf8_lossy(&here.stderr));
+    // More links than the kernel follows; permissions do not stop root.
+    symlink("loop", lab.path("loop")).unwrap();
+    let refused = lab.run(["clean", "loop/run"]);
+    assert!(refused.code != 0 && refused.stderr.contains("cannot look up loop/run"), "{}", refused.stderr);
+    assert!(!refused.stdout.contains("is gone"), "{}", refused.stdout);
 }
 
 #[test]
