@@ -51,16 +51,22 @@ pub fn hold(path: &Path, force: bool) -> Result<Held> {
         false => None,
     };
     match &claim {
-        // A file is an output that exists already. A device with content is a matter of the
-        // machine.
-        Some(claim) if path.is_file() => claim.check_content(force).map_err(|error| {
-            let hint = error.hint();
-            usage(error.to_string(), hint.as_deref())
-        })?,
-        Some(claim) => claim.check_content(force)?,
+        Some(claim) => claim.check_content(force).map_err(|error| of_content(path, error))?,
         None => check_new(path)?,
     }
     Ok(Held { path: path.to_owned(), claim })
+}
+
+/// A file with content is an output that exists already, and so a wrong use. A device with content
+/// is a matter of the machine. Other errors stay as they are.
+fn of_content(path: &Path, error: senesce_volume::Error) -> anyhow::Error {
+    match error {
+        senesce_volume::Error::HasSignature { .. } if path.is_file() => {
+            let hint = error.hint();
+            usage(error.to_string(), hint.as_deref())
+        }
+        error => error.into(),
+    }
 }
 
 /// Opens an existing file system for writing. Errors: as [`hold`], but its contents are no error.
@@ -75,11 +81,15 @@ pub fn open_existing(path: &Path) -> Result<FileDevice> {
 /// Refuses a file or device that may become a log and holds something else. Errors: as [`hold`].
 pub fn check_log(path: &Path, force: bool) -> Result<()> {
     let claim = senesce_volume::Claim::open(path, Purpose::Write)?;
-    let Err(error) = claim.check_content(force) else { return Ok(()) };
+    let error = match claim.check_content(force) {
+        Ok(()) => return Ok(()),
+        Err(error @ senesce_volume::Error::HasSignature { .. }) => error,
+        Err(error) => return Err(error.into()),
+    };
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::from_file(claim.into_file(), path, Bytes(0), options)?);
     // The engine knows its own log, and refuses that of another garden.
-    if Garden::is_log(&device) { Ok(()) } else { Err(error.into()) }
+    if Garden::is_log(&device) { Ok(()) } else { Err(of_content(path, error)) }
 }
 
 /// A file or device that was opened to become a part of a garden. Nothing was written yet.
@@ -136,4 +146,40 @@ fn zero(device: &FileDevice, from: u64, to: u64, bar: &mut Stretch) -> Result<()
         bar.add(bytes);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use senesce_experiment::ErrorKind;
+
+    use super::*;
+    use crate::exit::classify;
+
+    #[test]
+    fn only_content_of_a_file_is_a_wrong_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("log");
+        fs::write(&file, "letter").unwrap();
+        let content =
+            |device: &Path| senesce_volume::Error::HasSignature { device: device.into(), found: "data".into() };
+        let found = of_content(&file, content(&file));
+        assert_eq!(classify(&found).0, ErrorKind::Usage);
+        assert!(found.to_string().contains("it was not touched"), "{found}");
+        // No file: as for a block device.
+        assert_eq!(classify(&of_content(dir.path(), content(dir.path()))).0, ErrorKind::Environment);
+        // What is not content keeps its kind and its cause.
+        let read = || senesce_volume::Error::Io {
+            operation: "read",
+            path: file.clone(),
+            source: io::ErrorKind::PermissionDenied.into(),
+        };
+        let kept = of_content(&file, read());
+        let expected = anyhow::Error::from(read());
+        assert_eq!((classify(&kept), kept.chain().count()), (classify(&expected), 2));
+        let held = check_log(&file, false).unwrap_err();
+        assert_eq!(classify(&held).0, ErrorKind::Usage);
+        assert_eq!(fs::read(&file).unwrap(), b"letter");
+    }
 }
