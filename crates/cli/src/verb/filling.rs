@@ -29,8 +29,8 @@ pub fn fill_percent(plan: &Plan) -> Option<f64> {
     }
 }
 
-/// Whether `--until fullness` allows as much as a workload fills. Workloads of plans and histories
-/// do not take their fullness from it; the others round it up to a whole percent.
+/// Whether `--until fullness` allows the share that a workload fills. Workloads of plans and
+/// histories do not take their fullness from it. The others round it up to a whole percent.
 fn allows(fullness: f64, percent: f64) -> bool {
     percent <= (fullness * 100.0).ceil()
 }

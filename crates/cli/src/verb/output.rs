@@ -52,8 +52,8 @@ pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, for
     Ok(())
 }
 
-/// Checks a description in TOML that a verb writes. One that exists is never replaced, because users
-/// edit them.
+/// Checks a description in TOML that a verb writes. One that exists is never replaced, because
+/// users edit them.
 ///
 /// Errors: the file exists and is not empty; as [`check_files`].
 pub fn check_description(path: Option<&Path>) -> Result<()> {
