@@ -33,7 +33,7 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// A fault of senesce.
 pub const INTERNAL: u8 = 4;
-/// A gate fails: `gate` found a regression, or `--fail-if` of `compare` or `inspect` a figure
+/// A gate fails: `gate` found a regression, or `--fail-if` of `compare` or `inspect` found a figure
 /// beyond its limit.
 pub const DIFFERENT: u8 = 5;
 /// A gate is undecided: the figures do not decide.
@@ -276,7 +276,7 @@ pub fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (kind, hint.or_else(|| Some(advice.to_owned())))
 }
 
-/// The way out for `defrag` on an ext4 without a journal.
+/// The hint for `defrag` on an ext4 without a journal.
 const ADD_A_JOURNAL: &str = "unmount it and add a journal with `tune2fs -j DEVICE`; `senesce inspect` shows the cost of the \
                              best order without one";
 

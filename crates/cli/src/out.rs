@@ -12,7 +12,7 @@
 //! texts.
 //!
 //! GitHub executes lines of a log that have the form of its commands. After [`defuse_commands`], no
-//! line of stdout or stderr has it, apart from those of [`print_command`].
+//! line of stdout or stderr has that form, except the lines of [`print_command`].
 
 mod workflow;
 
@@ -39,14 +39,14 @@ struct Results {
 static STDOUT: Mutex<Results> = Mutex::new(Results { filter: TerminalFilter::new(), lines: Lines::new() });
 static STDERR: Mutex<Lines> = Mutex::new(Lines::new());
 
-/// Removes GitHub's commands from all later output. Such text can come from a foreign plan, run or
-/// file name. Lines are then written when they are complete.
+/// Removes GitHub's commands from all later output. A foreign plan, run or file name can contain
+/// such a command. From then on, output is written in complete lines.
 pub fn defuse_commands() {
     lock(&STDOUT).lines.defuse();
     lock(&STDERR).defuse();
 }
 
-/// Prints a line that GitHub executes. The old form of commands in it is removed.
+/// Prints a line that GitHub executes. Removes the old form of commands from the line.
 pub fn print_command(line: &str) {
     let mut started = lock(&STDOUT).lines.finish();
     if !started.is_empty() {
@@ -70,15 +70,16 @@ pub fn note(text: Arguments<'_>) {
     note_bytes(shown(&text.to_string()));
 }
 
-/// Passes the results of another process of this program on. Unlike a result, they are dropped if
-/// stdout cannot be written.
+/// Writes the results of another process of this program to stdout. Drops them if stdout cannot be
+/// written; an own result unwinds the program.
 pub fn pass_on(bytes: Vec<u8>) {
     let bytes = lock(&STDOUT).lines.pass(bytes);
     let mut stdout = io::stdout();
     let _ = stdout.write_all(&bytes).and_then(|()| stdout.flush());
 }
 
-/// Writes to stderr without the filter, for texts that may have colours, if stderr can be written.
+/// Writes to stderr without the filter, for texts that may have colours. Drops them if stderr
+/// cannot be written.
 pub fn note_bytes(bytes: Vec<u8>) {
     let bytes = lock(&STDERR).pass(bytes);
     let _ = io::stderr().write_all(&bytes);

@@ -76,7 +76,7 @@ impl Progress {
         }
     }
 
-    /// Shows work that is not of an arm and can be long.
+    /// Shows work outside of the arms that can take long.
     pub fn begin(&self, what: &str) {
         match self {
             Self::Quiet => {}

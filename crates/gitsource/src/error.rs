@@ -232,8 +232,8 @@ impl Error {
 }
 
 impl Error {
-    /// The way out of an error that has a cause, which stands between both. Other messages contain
-    /// their hints.
+    /// The hint of an error that has a cause. The cause is printed between the message and the
+    /// hint. Other messages contain their hints.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotARepository { .. } => Some("give the directory that holds `.git`, or a bare repository"),

@@ -65,8 +65,8 @@ pub struct Launch<'a> {
     pub clock: &'a dyn Clock,
     /// The signal that requests an early end, if there was one.
     pub interrupted: fn() -> Option<i32>,
-    /// Writes output of the guest. If the output has no reader, the function drops the bytes: the
-    /// command continues, as a run does whose progress is not read.
+    /// Writes output of the guest. If the output has no reader, the function drops the bytes, and
+    /// the command continues.
     pub output: fn(Output, Vec<u8>),
 }
 

@@ -91,7 +91,7 @@ impl Losses {
     }
 
     /// The worst files and the worst directories, worst first, without those that lose nothing.
-    /// Files are chosen by [`Loss::rank`], and are in the order of the lost time.
+    /// [`Loss::rank`] chooses the files. The list is sorted by lost time.
     pub fn finish(mut self, path: impl Fn(u32) -> String) -> (Vec<Loser>, Vec<Loser>) {
         self.files.sort_by_key(|(loss, _)| -loss.nanos());
         let files = self.files.iter().map(|(loss, number)| loss.named(path(*number))).collect();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn larger_file_is_chosen_if_it_loses_about_as_much() {
+    fn larger_file_is_chosen_at_similar_loss() {
         let mut losses = Losses::new(2);
         for (number, (lost, bytes)) in
             [(8_300_000, 4096), (8_200_000, 1 << 20), (12_000_000, 512)].into_iter().enumerate()

@@ -42,7 +42,7 @@ pub struct Recording {
     recorder: Arc<Mutex<Option<Recorder>>>,
     thread: JoinHandle<std::io::Result<()>>,
     is_aborted: Arc<AtomicBool>,
-    /// Steps of the log that make the tree that existed.
+    /// Steps of the log that create the tree that existed at the start.
     stock_steps: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Recorded {
     pub summary: LogSummary,
     /// Changes of names in the backing directory itself, which the log does not contain.
     pub foreign_changes: u64,
-    /// Operations after those that make the tree that existed.
+    /// Operations after the steps that create the tree that existed at the start.
     pub changes: u64,
 }
 

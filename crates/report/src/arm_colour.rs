@@ -1,17 +1,19 @@
-//! The colours and marks of arms: of their file systems, so that a file system looks alike on all
-//! pages, and not of their order, which is by effect.
+//! The colours and marks of arms. They follow the file systems, so a file system has the same
+//! colour on all pages. They do not follow the order of the arms, which is by effect.
 
 use std::collections::BTreeMap;
 
 /// File systems with a colour of their own, in the order of the classes `arm-0` to `arm-5`.
 const KINDS: [&str; 6] = ["ext4", "xfs", "btrfs", "f2fs", "garden", "evergreen"];
 
-/// The classes with the colours and marks of arms, by name. In: names of arms with their file
-/// systems; of a file system with options, such as `ext4-1k`, the part before the hyphen counts.
+/// The class of each arm, which has its colour and mark, by the name of the arm. `arms` are names
+/// of arms with their file systems. If a file system has options, such as `ext4-1k`, the part
+/// before the hyphen counts.
 ///
-/// The arm with the name of its file system has that file system's colour. Of several other arms of
-/// one file system, the first by name has it. The others have the colours that are left: first arms
-/// with the name of their file system, then the others by name. More than six arms share colours.
+/// If an arm has the name of its file system, it has that file system's colour. Otherwise the first
+/// arm of that file system by name has this colour. The other arms receive the colours that are
+/// left: first arms with the name of their file system, then the others by name. More than six arms
+/// share colours.
 pub(crate) fn arm_classes<'a>(arms: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
     let kind = |file_system: &'a str| file_system.split('-').next().unwrap_or(file_system);
     let mut arms: Vec<_> = arms.map(|(arm, file_system)| (arm != kind(file_system), arm, kind(file_system))).collect();
@@ -46,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_that_of_the_file_system_on_all_pages() {
+    fn file_system_has_one_colour_on_all_pages() {
         assert_eq!(classes([("xfs", "xfs"), ("btrfs", "btrfs")]), ["arm-1", "arm-2"]);
         assert_eq!(classes([("btrfs", "btrfs"), ("ext4", "ext4"), ("xfs", "xfs")]), ["arm-2", "arm-0", "arm-1"]);
         assert_eq!(classes([("ext4-1k", "ext4-1k")]), ["arm-0"]);

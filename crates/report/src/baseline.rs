@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_exceeds_chance_and_has_an_interval_without_1() {
+    fn change_exceeds_chance_and_excludes_one() {
         let outcome = |ratio: &Spread, more_is_better| outcome(ratio, more_is_better, Alike::aged(true));
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), false), Outcome::Worse);
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);

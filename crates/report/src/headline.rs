@@ -123,7 +123,7 @@ struct OfArm<'m> {
     arm: &'m str,
     pulls: u64,
     volumes: Vec<(Role, &'m Spread)>,
-    /// Whether only differences are left, see [`Self::differences`].
+    /// Whether [`Self::differences`] removed all volumes without a difference.
     is_judged: bool,
 }
 
@@ -170,8 +170,8 @@ impl<'m> OfArm<'m> {
         self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && self.is_difference(model, ratio))
     }
 
-    /// Whether reading a volume is faster than reading its fresh copy, by more than chance, and no
-    /// volume is slower.
+    /// Whether a volume is faster to read than its fresh copy, beyond chance, and no volume is
+    /// slower.
     fn is_faster(&self, model: &Model) -> bool {
         !self.is_slower(model) && self.volumes.iter().any(|(_, ratio)| self.is_difference(model, ratio))
     }
@@ -198,7 +198,8 @@ impl<'m> Slowdowns<'m> {
 /// `After 1,000 pulls, xfs is 12× slower to read than a fresh copy on a modelled HDD 7.2K, btrfs
 /// 5.3–7.2× and f2fs 1.5–1.8×; no measurable difference: ext4 (1.0×).`
 ///
-/// It compares states of one checkpoint. It does not name the cause: see [`crate::own_cost`].
+/// The sentence compares states of one checkpoint. It does not name the cause: see
+/// [`crate::own_cost`].
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     let at = match slowdowns.0.iter().map(|arm| arm.pulls).max() {
         None | Some(0) => "In the first state of the tree".to_owned(),

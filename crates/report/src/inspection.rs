@@ -26,8 +26,8 @@ pub struct InspectionOptions {
 }
 
 /// The choice of the files that lose most.
-const FILE_CHOICE: &str = "Of files that lose about the same, the larger ones are listed: a file of any size loses about the \
-                           same by one seek.";
+const FILE_CHOICE: &str = "If files lose about the same time, the larger ones are listed. One seek costs a small file and a \
+                           large file about the same time.";
 
 /// Renders an inspection as one HTML page, which loads nothing.
 ///

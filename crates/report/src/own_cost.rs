@@ -37,7 +37,7 @@ impl Course {
         rise.min(fall) > limit.high.ln() && own < rise / 2.0
     }
 
-    /// Whether more than half of the last ratio, in logarithms, is that of the first checkpoint.
+    /// Whether the ratio of the first checkpoint is more than half of the last one, in logarithms.
     fn is_from_start(&self) -> bool {
         self.first_ratio().ln() > (self.own.1 / self.fresh.1).ln() / 2.0
     }
@@ -47,7 +47,8 @@ impl Course {
     }
 }
 
-/// A sentence for each of these slower volumes whose ratio is not mostly a rise of its own cost.
+/// A sentence for each of these slower volumes, if its ratio does not come mostly from a rise of
+/// its own cost.
 /// `limit` returns the ratios of an arm that chance or noise can show.
 pub(crate) fn own_costs(
     volumes: &[(String, Role)],
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_checkpoint_has_no_course() {
+    fn one_checkpoint_has_no_last_over_first() {
         let mut costs = costs("xfs", [1.0, 9.0], [1.0, 1.0]);
         let full = ("xfs".to_owned(), Role::Full);
         assert_eq!(last_over_first(&costs, &full), "9.00×");

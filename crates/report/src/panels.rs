@@ -60,7 +60,7 @@ impl Variant {
 pub(crate) enum Legend {
     /// These volumes.
     Roles(Vec<Role>),
-    /// These arms, by colour, each with its class, and these volumes, by dash.
+    /// The colours of these arms, each with its class, and the dashes of these volumes.
     Arms(Vec<(String, String)>, Vec<Role>),
     /// Parts of a profile, by colours of their own.
     Parts(Vec<String>),

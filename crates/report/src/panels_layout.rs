@@ -66,7 +66,7 @@ pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
         title,
         caption: format!(
             "Above: the cost of a cold read of the whole tree, per GiB of allocated size. {below} Both \
-             have the same checkpoints, so the two courses of a volume can be compared."
+             charts have the same checkpoints, so you can compare cost and layout of a volume."
         ),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&[(cost.y_label, cost.lines), (layout.y_label, layout.lines)]),

@@ -1,20 +1,20 @@
 //! Settling: the calling thread does work that the kernel would otherwise do later, on any
-//! processor and at any time. On ext4 and Btrfs, the layout then follows from the operations
-//! alone. On XFS, it does in short runs.
+//! processor and at any time. On ext4 and Btrfs, the layout then follows from the operations alone.
+//! On XFS, this holds in short runs only.
 //!
 //! Three behaviours of the kernel give two runs of the same operations different layouts:
 //!
 //! - It chooses blocks when it writes back, in a worker thread. ext4 chooses by the processor of
 //!   that thread. [`Settler::write_back`] writes back here, right after the write.
 //! - It finishes work in other threads: Btrfs inserts extents and delayed items, XFS frees the
-//!   blocks of removed files. [`Settler::write_back`] and [`Settler::count`] wait for it. Other
-//!   threads of Btrfs must not start: [`settle_mount`] and [`Settler::open`] see to it.
+//!   blocks of removed files. [`Settler::write_back`] and [`Settler::count`] wait for it.
+//!   [`settle_mount`] and [`Settler::open`] keep other threads of Btrfs from starting.
 //! - Freed blocks can be used again after a commit, which a timer or a worker starts.
 //!   [`Settler::count`] commits after a number of operations, long before any timer.
 //!
 //! The caller pins its thread ([`Pinned`]), because allocators also keep state for each processor.
 //! If memory is short, or another process calls sync or dirties many pages, the kernel still writes
-//! at any time.
+//! at a time that no plan determines.
 
 use std::{
     io,
@@ -41,10 +41,10 @@ use crate::{
 /// worker inserts them as soon as there are 128.
 const BTRFS_MOST_OPERATIONS: u64 = 32;
 
-/// Btrfs commits early if less space for metadata is free. It is more than any operation reserves,
-/// so that no operation waits for the worker that reclaims space: that worker continues after the
-/// wait, at the same time as the next operation. A rename reserves most, 9.75 MiB: 13 items, and 26
-/// references to extents, each with 16 KiB for both halves of a node at 8 levels.
+/// If less space for metadata is free, Btrfs commits early. This is more than any operation
+/// reserves, so no operation waits for the worker that reclaims space. That worker would continue
+/// after the wait, at the same time as the next operation. A rename reserves most, 9.75 MiB: 13
+/// items, and 26 references to extents, each with 16 KiB for both halves of a node at 8 levels.
 const BTRFS_LEAST_METADATA_BYTES: u64 = 12 << 20;
 
 /// No block group of Btrfs is smaller, except for a remainder at the end of the device.
@@ -73,9 +73,9 @@ pub(crate) fn first_mount_options(kind: FileSystemKind, options: String) -> Stri
     if kind == FileSystemKind::Btrfs { format!("{options},ro") } else { options }
 }
 
-/// Completes a mount with these options, so that blocks follow from the operations, and the
-/// requests of a cold read from the layout. A kernel that does not offer the read-ahead is no
-/// error; see [`find_unsettled`].
+/// Completes a mount with these options. Blocks then follow from the operations, and requests of a
+/// cold read follow from the layout. If the kernel does not offer the read-ahead, this is no error;
+/// see [`find_unsettled`].
 pub(crate) fn settle_mount(mount: &Path, kind: FileSystemKind, options: &str) -> Result<()> {
     if kind != FileSystemKind::Btrfs {
         return Ok(());
@@ -116,7 +116,7 @@ pub struct Settler {
     /// Operations between two commits.
     every: u64,
     operations: u64,
-    /// Only of Btrfs.
+    /// Only on a Btrfs whose metadata and data do not share their space.
     metadata: Option<MetadataSpace>,
 }
 
@@ -144,10 +144,11 @@ impl Settler {
     }
 
     /// After a mount, Btrfs loads the free space of a block group in a thread, at the first
-    /// allocation. This allocation would use the part that is loaded.
+    /// allocation. This allocation would use only the part that is already loaded.
     fn load_free_space(&self) -> std::result::Result<(), Errno> {
         match calls::trim(&self.root, BTRFS_SMALLEST_GROUP_BYTES) {
-            // No other call waits for that thread. A discard only helps, so its failure is no error.
+            // The device cannot discard, and no other call waits for that thread. The discard only
+            // helps, so this is no error.
             Err(Errno::OPNOTSUPP | Errno::IO | Errno::REMOTEIO) => Ok(()),
             done => done,
         }

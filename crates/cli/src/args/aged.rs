@@ -17,9 +17,10 @@ pub struct AgeArgs {
     /// Directory, device, image:SIZE, garden:DIR, evergreen:FILE.
     ///
     /// A directory that is not empty is aged below a new directory in it. fsfb and profile:NAME
-    /// fill its whole file system. Unless the directory is a mount point, they need --until
-    /// fullness or --force. A device or image:SIZE needs --fs. garden:DIRECTORY and evergreen:FILE
-    /// are empty ones, which are opened in this process.
+    /// fill the whole file system of the directory. Unless the directory is a mount point, they
+    /// need --until fullness, --set with a fullness, or --force. A device or image:SIZE needs --fs.
+    /// garden:DIRECTORY and evergreen:FILE name an empty garden or evergreen, which this process
+    /// opens.
     #[arg(long, value_name = "PLACE", add = complete::places())]
     pub on: String,
     /// File system: ext4, xfs, btrfs, f2fs, nilfs2, jfs, reiserfs.
@@ -72,7 +73,7 @@ pub struct AgeArgs {
     /// Directory for the image and its mount point.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub dir: PathBuf,
-    /// Format a device that carries a signature, or fill a shared file system.
+    /// Format a device with a signature, or fill a shared file system.
     ///
     /// A mounted device is never formatted.
     #[arg(long)]

@@ -21,8 +21,8 @@ Exit codes of all verbs. The first row that matches decides.
   0    done, also if there was nothing to do (`defrag`: not worth it), or the reader closed the pipe
   130  interrupted by SIGINT (Ctrl-C)
   143  interrupted by SIGTERM; `senesce run --resume DIR` continues a run after both
-  5    a gate fails: `gate` found a regression, or `compare --fail-if` or `inspect --fail-if` a figure
-       beyond its limit
+  5    a gate fails: `gate` found a regression, or `compare --fail-if` or `inspect --fail-if` found
+       a figure beyond its limit
   6    a gate is undecided: the figures prove neither outcome
   125  `gate --bisect` is undecided or failed, so `git bisect run` skips the commit; 1 is a regression there
   7    `fs mount` unmounted in order, but a drive or a copy of the log is missing or not rebuilt

@@ -145,7 +145,7 @@ pub enum Verb {
         senesce demo --plan > mine.toml                  the plan, to start your own from\n\n\
         It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are\n\
         modelled: no drive of the machine is formatted, and none is measured. Two runs on one kernel have\n\
-        the same modelled costs, unless other programs fill the memory.")]
+        the same modelled costs, unless other programs start writeback, for example if memory is short.")]
     Demo(DemoArgs),
     /// Run an experiment from a plan file, or resume one.
     #[command(after_long_help = "Examples:\n  \
@@ -195,7 +195,8 @@ pub enum Verb {
         senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n  \
         senesce age fsfb --on garden:/srv/garden --until turnover=2\n\n\
         A directory that is not empty is aged below a new directory in it; the rest of it stays as it is.\n\
-        fsfb, profile:NAME and overwrite with fill_percent fill the whole file system of a directory, fsfb to 95%.\n\
+        fsfb and profile:NAME fill the whole file system of a directory, fsfb to 95%. So does overwrite with\n\
+        fill_percent.\n\
         The full-disk editions of git do so, too.\n\
         With their default parameters, mail needs 1.4 GiB and overwrite 1.0 GiB. --set files=N makes mail smaller.")]
     Age(AgeArgs),

@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-/// Removes the old form of commands, `##[`, which GitHub finds at any place of a line.
+/// Breaks the old form of commands, `##[`. GitHub executes it at any place of a line.
 pub(super) fn remove_old_form(text: &str) -> String {
     text.replace("##[", "# #[")
 }
@@ -13,7 +13,7 @@ fn defuse(line: &str) -> String {
     if line.trim_start().starts_with("::") { format!("| {line}") } else { line }
 }
 
-/// An output stream whose lines may be read by GitHub.
+/// The lines of an output stream, which GitHub may read.
 pub(super) struct Lines {
     is_for_github: bool,
     /// The start of a line that is not complete.
@@ -30,8 +30,8 @@ impl Lines {
         self.is_for_github = true;
     }
 
-    /// The bytes that may be written now. For GitHub these are complete lines: a command may be
-    /// split over two calls.
+    /// Returns the bytes that may be written now. For GitHub these are complete lines, because a
+    /// command may be split over two calls.
     pub(super) fn pass(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         if !self.is_for_github {
             return bytes;
@@ -43,7 +43,7 @@ impl Lines {
         String::from_utf8_lossy(&lines).split_inclusive('\n').map(defuse).collect::<String>().into_bytes()
     }
 
-    /// The line that is not complete.
+    /// Returns the rest that is not a complete line.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         defuse(&String::from_utf8_lossy(&take(&mut self.started))).into_bytes()
     }
@@ -53,7 +53,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// The text that a log of GitHub has after these writes.
+    /// Returns the text of GitHub's log after these writes.
     fn log(writes: &[&str]) -> String {
         let mut lines = Lines::new();
         lines.defuse();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_over_several_writes_is_found() {
+    fn command_over_several_writes_is_removed() {
         assert_eq!(log(&["a\n ", ":", ":error::x", "\n#", "#", "[error]x"]), "a\n|  ::error::x\n# #[error]x");
         assert_eq!(log(&["a", "::error::x\n"]), "a::error::x\n");
     }

@@ -82,7 +82,8 @@ fn is_gone(dir: &Path) -> bool {
 /// listed. The list is read only for a directory that is gone.
 fn find_gone(dir: &Path) -> Result<Option<(Registry, PathBuf)>> {
     let Some(name) = dir.file_name().filter(|_| is_gone(dir)) else { return Ok(None) };
-    // Lists have real paths. That of a directory that is gone follows from the one above it.
+    // The list has real paths. The real path of a missing directory follows from its parent
+    // directory.
     let absolute = std::path::absolute(dir)?;
     let above = absolute.parent().and_then(|above| fs::canonicalize(above).ok());
     let real = above.map_or_else(|| absolute.clone(), |above| above.join(name));

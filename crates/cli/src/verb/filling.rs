@@ -1,4 +1,5 @@
-//! Workloads that fill the file system of a directory: what they would write, and when they may.
+//! Describes workloads that fill the file system of a directory, and refuses those that would fill
+//! a shared one.
 
 use std::path::Path;
 
@@ -35,11 +36,11 @@ fn allows(fullness: f64, percent: f64) -> bool {
     percent <= (fullness * 100.0).ceil()
 }
 
-/// Describes what a workload writes that fills the file system of `dir`. `None` if the workload has
-/// a size of its own.
+/// Describes the writes of a workload that fills the file system of `dir`. `None` if the workload
+/// has a size of its own.
 ///
-/// Errors: other files share this file system, and the caller named no fullness; its space cannot
-/// be read.
+/// Errors: other files share this file system, and the caller named no fullness; the space of the
+/// file system cannot be read.
 pub fn check_filling(args: &AgeArgs, plan: &Plan, dir: &Path) -> Result<Option<String>> {
     let Some(percent) = fill_percent(plan) else { return Ok(None) };
     let space = statvfs(dir).map_err(std::io::Error::from);
@@ -69,7 +70,7 @@ pub fn check_filling(args: &AgeArgs, plan: &Plan, dir: &Path) -> Result<Option<S
 struct Place {
     /// Its mount point, or the directory itself if the kernel does not report one.
     root: String,
-    /// Whether the directory is the mount point, and not that of the system.
+    /// Whether the directory is the mount point, and not `/`.
     is_own: bool,
 }
 
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn root_of_the_system_is_never_its_own() {
+    fn root_directory_counts_as_shared() {
         let describe = |dir: &str| describe_place(Path::new(dir), is_mount_point);
         assert_eq!((describe("/").root.as_str(), describe("/").is_own), ("/", false));
         assert!(describe("/proc").is_own);

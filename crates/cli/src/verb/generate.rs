@@ -142,7 +142,7 @@ fn page_name(verb: &[String]) -> String {
 
 /// Writes a page for senesce and for every verb, and prints their number.
 fn write_pages(command: &Command, dir: &Path) -> Result<()> {
-    // A directory of man pages has those of other programs, too.
+    // A directory of man pages can have pages of other programs, too.
     check_output_directory(dir, "--out", || true)?;
     if !dir.is_dir() {
         fs::create_dir(dir).with_context(|| format!("cannot create {}", dir.display()))?;

@@ -134,7 +134,7 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The labels of every sample that have a value. For Prometheus, a missing label is an empty one.
+/// The labels of a sample that have a value. Prometheus treats a missing label as an empty one.
 fn labels(sample: &Sample<'_>) -> Vec<(&'static str, String)> {
     let text = |pointer: &str| {
         let found = sample.figures.and_then(|figures| figures.pointer(pointer)).and_then(Value::as_str);
@@ -255,7 +255,7 @@ pub(super) fn reference() -> String {
          | `device` | the block device; missing if it is not known |\n\
          | `mountpoint` | where the file system is mounted, as node_exporter prints it; missing for a device or image that is read directly |\n\
          | `fstype` | the kind of the file system |\n\n\
-         After a failed inspection there is only `path`.\n\n\
+         After a failed inspection the only label is `path`.\n\n\
          | name after `senesce_inspect_` | own label | meaning |\n|---|---|---|\n",
     );
     for Metric { name, help, label, .. } in METRICS {

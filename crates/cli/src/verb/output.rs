@@ -1,4 +1,4 @@
-//! The one rule for outputs: senesce replaces only files that it wrote, unless forced.
+//! The rule for outputs: senesce replaces only files that it wrote, unless `--force` is given.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use senesce_core::Printable;
 use super::place::check_directory;
 use crate::exit::usage;
 
-/// The start of a file in which a mark of senesce is.
+/// The number of bytes at the start of a file that contain the mark of senesce.
 const HEAD_BYTES: u64 = 1 << 16;
 /// The marks of files that senesce writes: pages, the report of a gate, requests, metrics.
 const MARKS: [&str; 5] = [
@@ -26,14 +26,14 @@ const MARKS: [&str; 5] = [
 /// Members of JSON that senesce writes, without spaces. Plans, suites and descriptions in TOML have
 /// the same formats, and users write them.
 const JSON_MARKS: [&str; 2] = [r#""schema":"senesce-"#, r#""format":"senesce-"#];
-/// What pictures of senesce have, and no other pictures.
+/// The marks of a picture of senesce. Other pictures do not have both.
 const PICTURE_MARKS: [&str; 2] = [r#"<rect class="paper""#, r#"<text class="figure-title""#];
 
 /// Checks files that a verb writes, or replaces if senesce wrote them. `force` is `None` if the
 /// verb has no option `--force`.
 ///
-/// Errors: another program or a user wrote the file, and nothing forces its loss; a path is a
-/// directory; the directory of a file does not exist or cannot be written.
+/// Errors: another program or a user wrote the file, and `force` is not set; a path is a directory;
+/// the directory of a file does not exist or cannot be written.
 pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, force: Option<bool>) -> Result<()> {
     for path in paths.into_iter().flatten() {
         if path.is_dir() {
@@ -65,8 +65,8 @@ pub fn check_description(path: Option<&Path>) -> Result<()> {
     check_files([&Some(path.to_owned())], None)
 }
 
-/// Checks a directory that a verb creates or writes into. `is_marked` returns whether an existing
-/// one is that of an earlier command. `option` is for messages.
+/// Checks a directory that a verb creates or writes into. `is_marked` returns whether an earlier
+/// command made an existing directory. Messages name `option`.
 ///
 /// Errors: the directory has other files; the path is a file; its own directory does not exist or
 /// cannot be written.
@@ -89,9 +89,9 @@ pub fn check_output_directory(dir: &Path, option: &str, is_marked: impl FnOnce()
     Ok(())
 }
 
-/// Whether a file has content without a mark of senesce. A device and a pipe have none.
+/// Whether a file has content without a mark of senesce. A device or a pipe counts as empty.
 fn is_foreign(path: &Path) -> Result<bool> {
-    // A link whose file does not exist yet replaces nothing.
+    // A write through a link to a missing file replaces nothing.
     let Ok(found) = path.metadata() else { return Ok(false) };
     if !found.is_file() || found.len() == 0 {
         return Ok(false);

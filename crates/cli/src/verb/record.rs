@@ -86,7 +86,7 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
     match ended.status {
         Some(status) if is_void => Err(failed_with(
             format!("the recorded command ended with {status}, and changed nothing: no log was kept"),
-            Some("the command runs in POINT (--mount): use absolute paths, or paths below it"),
+            Some("the command runs in POINT (--mount): use absolute paths, or paths relative to POINT"),
         )),
         Some(status) if has_failed => Err(failed(format!("the recorded command ended with {status}"))),
         _ => Ok(()),

@@ -209,7 +209,7 @@ pub fn with_overrides(mut plan: Plan, path: &Path, args: &ChangeArgs) -> Result<
     Ok(plan.checked(path)?)
 }
 
-/// Errors: an option for histories, and a plan without one.
+/// Errors: an option for histories is set, but the plan has no history.
 fn check_history_options(plan: &Plan, args: &ChangeArgs) -> Result<()> {
     let kind = plan.workload.kind;
     let given = [("--pulls", args.pulls.is_some()), ("--repo", args.repo.is_some()), ("--trace", args.trace.is_some())];
@@ -218,7 +218,7 @@ fn check_history_options(plan: &Plan, args: &ChangeArgs) -> Result<()> {
     };
     let name = kind.as_str();
     let message = format!("{option} is for histories, and the workload of plan {} is {name}", plan.name);
-    // The key of the number of steps.
+    // The plan key that sets the number of steps.
     let steps = match kind {
         WorkloadKind::Fsfb | WorkloadKind::Intrafile | WorkloadKind::Overwrite | WorkloadKind::Renames => {
             Some("rounds")

@@ -354,7 +354,7 @@ fn interfile_makes_a_volume_for_every_copy() {
 }
 
 #[test]
-fn filling_a_shared_file_system_needs_a_word() {
+fn shared_file_system_is_filled_only_on_request() {
     let lab = Lab::new();
     let dir = lab.path(".").to_string_lossy().into_owned();
     std::fs::create_dir(lab.path("place")).unwrap();
@@ -394,7 +394,7 @@ fn filling_a_shared_file_system_needs_a_word() {
 }
 
 #[test]
-fn mount_point_is_filled_without_a_word() {
+fn mount_point_is_filled_without_force() {
     if !root_or_skip("formatting and mounting") {
         return;
     }

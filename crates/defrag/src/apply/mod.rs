@@ -91,7 +91,7 @@ impl Skip {
     pub fn words(self) -> &'static str {
         match self {
             Self::Changed => "that changed after they were listed",
-            Self::Busy => "in use: running programs, or pages in memory (repeat the command after they exit)",
+            Self::Busy => "in use: running programs, or pages in memory (repeat the command after the programs exit)",
             Self::Program => "that became executable after they were listed (--programs moves them)",
             Self::Shared => "that share blocks since they were listed",
             Self::Sharers => "whose snapshots or copies cannot move with them, or need too much new metadata",

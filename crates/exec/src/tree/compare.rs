@@ -41,7 +41,7 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
-    /// The path and the difference as words, with names of the two trees.
+    /// The path and the difference as words. `a` and `b` are the names of the two trees.
     pub fn describe(&self, a: &str, b: &str) -> String {
         let differs = match self.differs {
             Differs::OnlyInA => format!("only in {a}"),

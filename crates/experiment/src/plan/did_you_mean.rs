@@ -18,7 +18,7 @@ pub(super) fn nearest_known(message: &str) -> Option<String> {
     if is_foreign(given) {
         return Some(format!("senesce does not support `{given}` yet; write one of the names above"));
     }
-    // Two swapped letters of a short name are far by Jaro-Winkler.
+    // By Jaro-Winkler, a short name with two swapped letters is too far from the right one.
     let is_slip = |name: &str| strsim::damerau_levenshtein(given, name) == 1;
     let nearness = |name: &str| if is_slip(name) { 1.0 } else { strsim::jaro_winkler(given, name) };
     let best = known.iter().max_by(|a, b| nearness(a).total_cmp(&nearness(b)).then(b.cmp(a)))?;

@@ -296,8 +296,8 @@ pub struct Measure {
     pub warmups: u64,
     /// Cold runs that are recorded.
     pub repetitions: u64,
-    /// A volume whose repetitions other work disturbed is read up to N more times, 2 by default; 0:
-    /// never. All repetitions are stored.
+    /// If other work disturbed repetitions of a volume, it is read up to N more times. 2 by
+    /// default; 0: never. All repetitions are stored.
     #[serde(skip_serializing_if = "is_usual_repeat")]
     pub repeat_disturbed: u64,
     /// The checkpoints at which the grep test runs.

@@ -156,7 +156,7 @@ mod tests {
             assert!(greys.windows(2).all(|pair| pair[0] + 0.02 < pair[1]), "small extents are dark: {greys:?}");
             let paper = grey(style, "paper");
             let contrast = |grey: f64| (grey.max(paper) + 0.05) / (grey.min(paper) + 0.05);
-            assert!(greys.iter().all(|grey| contrast(*grey) > 1.2), "a size is as the paper: {greys:?}");
+            assert!(greys.iter().all(|grey| contrast(*grey) > 1.2), "a size is near the paper: {greys:?}");
         }
     }
 

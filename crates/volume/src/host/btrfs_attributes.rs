@@ -68,7 +68,7 @@ pub(crate) fn read_ahead(root: impl AsFd) -> io::Result<Option<u32>> {
     }
 }
 
-/// The space for metadata.
+/// The space of a Btrfs for metadata.
 #[derive(Debug)]
 pub(crate) struct MetadataSpace {
     total: File,

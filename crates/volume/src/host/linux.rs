@@ -40,7 +40,7 @@ pub struct LinuxHost {
     /// The program that makes and serves engines of ours. By default it is the running one, which
     /// hands `fs mkfs` and `fs serve` over.
     pub engine_server: Launch,
-    /// How long an unmounted device may stay in use.
+    /// The number of tries while an unmounted device is still in use.
     pub release_tries: ReleaseTries,
 }
 

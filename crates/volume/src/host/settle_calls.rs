@@ -42,7 +42,7 @@ pub fn sync_extents(file: impl AsFd) -> Result<()> {
     unsafe { ioctl(file, Updater::<FS_IOC_FIEMAP, Fiemap>::new(&mut map)) }
 }
 
-/// Writes a range of a file back, and waits for the device. Unlike fsync it commits nothing.
+/// Writes back a range of a file, and waits for the device. Unlike fsync, this commits nothing.
 pub fn write_range(file: impl AsFd, start: u64, length: u64) -> Result<()> {
     const FLAGS: libc::c_uint =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;

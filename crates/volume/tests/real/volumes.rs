@@ -139,7 +139,7 @@ fn a_uuid_can_be_reused_after_destruction() {
 }
 
 #[test]
-fn settled_btrfs_is_mounted_with_its_options_and_reads_less_ahead() {
+fn settled_btrfs_keeps_options_and_reads_less_ahead() {
     if !root_or_skip("loop devices and mounts") {
         return;
     }

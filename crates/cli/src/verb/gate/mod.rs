@@ -70,7 +70,7 @@ pub fn is_bisection(arguments: &[OsString]) -> bool {
     has_option(arguments, "--bisect")
 }
 
-/// Whether GitHub reads the output of a command line, even if it does not parse.
+/// Whether a command line is one of `gate --github`, even if it does not parse.
 pub fn is_for_github(arguments: &[OsString]) -> bool {
     has_option(arguments, "--github")
 }
@@ -165,7 +165,7 @@ fn check_outputs(args: &GateArgs) -> Result<()> {
     let is_stdout = outputs.markdown.as_deref() == Some(Path::new("-"));
     let markdown = outputs.markdown.clone().filter(|_| !is_stdout);
     check_files([&outputs.junit, &markdown, &args.save_baseline], None)?;
-    // The formats of these services leave no place for a mark.
+    // The formats of these services have no field for a mark, so these files are always replaced.
     check_files([&outputs.bmf, &outputs.small_is_better], Some(true))?;
     let needs_baseline = outputs.junit.is_some() || outputs.markdown.is_some() || outputs.github || outputs.json;
     if needs_baseline && args.baseline.is_none() {

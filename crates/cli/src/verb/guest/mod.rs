@@ -135,7 +135,7 @@ fn start(custodian: &Custodian, memory: Option<Bytes>, job: Job, quiet: bool) ->
     Ok(end.code)
 }
 
-/// Writes output of the guest, in which this program has filtered it.
+/// Writes output of the guest. This program runs in the guest, too, and filtered it there.
 fn pass_on(output: Output, bytes: Vec<u8>) {
     match output {
         Output::Stdout => out::pass_on(bytes),

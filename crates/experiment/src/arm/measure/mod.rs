@@ -326,8 +326,8 @@ pub(crate) fn cell_key(context: &ArmContext<'_>, role: Role, pulls: u64) -> Cell
     CellKey { arm: context.arm.name.clone(), file_system, role, pulls }
 }
 
-/// The cost of a grep test, from its wall seconds per GiB: on a disk in virtual time that of its
-/// clock. `None`: the tree has no contents.
+/// The cost of a grep test: `wall` seconds per GiB, or the seconds by the clock of a disk in
+/// virtual time. `None`: the tree has no contents.
 fn grep_cost(wall: f64, modelled: &[ModelledRow]) -> Option<GrepCost> {
     let of_disk = modelled.iter().find(|row| row.method == VIRTUAL_TIME).map(|row| row.seconds_per_gib);
     let seconds_per_gib = of_disk.unwrap_or(wall);
