@@ -276,10 +276,6 @@ pub fn classify(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     (kind, hint.or_else(|| Some(advice.to_owned())))
 }
 
-/// The hint for `defrag` on an ext4 without a journal.
-const ADD_A_JOURNAL: &str = "unmount it and add a journal with `tune2fs -j DEVICE`; `senesce inspect` shows the cost of the \
-                             best order without one";
-
 /// The kind of an error of the system, and what to do about it.
 fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
     use std::io::ErrorKind as Io;
@@ -332,12 +328,10 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
                 || error.chain().any(|cause| cause.is::<senesce_ext4::Error>()).then(|| CHECK_EXT4.to_owned());
             return (inspection_kind(failure), failure.hint().or_else(of_damage));
         }
-        if let Some(senesce_defrag::Error::NotSupported { problem, .. }) = cause.downcast_ref() {
-            let hint = problem.contains("has no journal").then(|| ADD_A_JOURNAL.to_owned());
-            return (ErrorKind::Usage, hint);
-        }
-        if let Some(senesce_defrag::Error::List { .. }) = cause.downcast_ref() {
-            return (ErrorKind::Usage, None);
+        if let Some(failure @ (senesce_defrag::Error::NotSupported { .. } | senesce_defrag::Error::List { .. })) =
+            cause.downcast_ref()
+        {
+            return (ErrorKind::Usage, failure.hint().map(str::to_owned));
         }
         if let Some(senesce_record::Error::Place { .. }) = cause.downcast_ref() {
             let hint = "--on is the directory to record; --mount is an empty directory outside of it";

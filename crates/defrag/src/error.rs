@@ -31,6 +31,8 @@ pub enum Error {
         path: PathBuf,
         /// The reason.
         problem: String,
+        /// How the file system could be changed.
+        hint: Option<&'static str>,
     },
     /// No file could hold the free space.
     #[error("cannot hold the free space of {}: {}", path.display(), hold_words(*why))]
@@ -53,6 +55,16 @@ pub enum Error {
     /// The caller stopped the work.
     #[error("stopped")]
     Stopped,
+}
+
+impl Error {
+    /// What the user can do. `None` if nothing helps.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotSupported { hint, .. } => *hint,
+            _ => None,
+        }
+    }
 }
 
 fn hold_words(why: Skip) -> &'static str {

@@ -104,17 +104,17 @@ fn what_cannot_be_moved_is_refused() {
     assert_eq!(state(&tree), before);
     must("mount", &["-o", "remount,ro", &point]);
     drop(aged);
-    let made: [(&str, &[&str], &str); 3] = [
-        ("no-journal", &["-O", "^has_journal"], "this ext4 has no journal"),
-        ("bigalloc", &["-O", "bigalloc"], "this ext4 moves no blocks"),
-        ("ext3", &["-O", "^extents,^64bit"], "this ext4 moves no blocks"),
+    let made: [(&str, &[&str], &[&str]); 3] = [
+        ("no-journal", &["-O", "^has_journal"], &["this ext4 has no journal", "tune2fs -j DEVICE"]),
+        ("bigalloc", &["-O", "bigalloc"], &["this ext4 moves no blocks"]),
+        ("ext3", &["-O", "^extents,^64bit"], &["this ext4 moves no blocks"]),
     ];
     for (name, mkfs, says) in made {
         let (_disk, mount) = volume("ext4", mkfs, &lab.path(name), 64, lab.path(format!("mnt-{name}")));
         (0..40).for_each(|file| fs::write(mount.point.join(format!("{}", file * 37 % 40)), content(0, file)).unwrap());
         must("sync", &["-f", &mount.point.to_string_lossy()]);
         let point = mount.point.to_string_lossy().into_owned();
-        run(&[&point, "--force", "--order", "inode"]).refused(2, &["cannot move files on", says]);
+        run(&[&point, "--force", "--order", "inode"]).refused(2, &[&["cannot move files on"], says].concat());
     }
     let (_disk, mount) = volume("xfs", &["-m", "reflink=0"], &lab.path("other"), 320, lab.path("xfs"));
     run(&[&mount.point.to_string_lossy()]).refused(2, &["cannot move files on", "made with reflink=0"]);

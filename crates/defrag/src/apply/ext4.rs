@@ -115,6 +115,7 @@ impl Mover for Ext4Mover {
             Err(Skip::NotSupported) => Err(Error::NotSupported {
                 path: tree.path().to_owned(),
                 problem: "this ext4 moves no blocks (it has bigalloc, or was made as ext3)".to_owned(),
+                hint: None,
             }),
             _ => Ok(()),
         }

@@ -50,6 +50,9 @@ const STEP_BYTES: u64 = 2 << 20;
 
 /// The smallest batch on a nearly full ext4, bytes.
 const LEAST_BATCH_BYTES: u64 = 1 << 20;
+/// The hint for an ext4 without a journal.
+const ADD_A_JOURNAL: &str = "unmount it and add a journal with `tune2fs -j DEVICE`; `senesce inspect` shows the cost of the \
+                             best order without one";
 
 /// Files of a batch on Btrfs. Each has an open donor, and a process may have 1,024 open files.
 const BTRFS_BATCH_FILES: usize = 256;
@@ -199,7 +202,8 @@ pub trait Mover {
 pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, PlanOptions), Error> {
     let info = rustix::fs::statfs(path).map_err(Error::sys("find the file system of", path))?;
     let space = rustix::fs::statvfs(path).map_err(Error::sys("find the file system of", path))?;
-    let refuse = |problem: String| Err(Error::NotSupported { path: path.to_owned(), problem });
+    let refuse_with = |problem: String, hint| Err(Error::NotSupported { path: path.to_owned(), problem, hint });
+    let refuse = |problem| refuse_with(problem, None);
     if space.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return refuse("it is mounted read-only".to_owned());
     }
@@ -211,7 +215,8 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
                 Journal::Ordered => false,
                 Journal::Unknown => true,
                 Journal::None => {
-                    return refuse("this ext4 has no journal, so a power cut could lose contents".to_owned());
+                    let problem = "this ext4 has no journal, so a power cut could lose contents";
+                    return refuse_with(problem.to_owned(), Some(ADD_A_JOURNAL));
                 }
                 Journal::OfData => {
                     return refuse(
