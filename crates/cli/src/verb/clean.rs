@@ -25,7 +25,7 @@ const NOT_LOOKED_FOR: &str = "volumes that its plan kept elsewhere were not look
 /// Cleans the given runs, or all that this machine knows of.
 pub fn clean(args: CleanArgs) -> Result<()> {
     // Before the first one is cleaned: a wrong name must not leave half of the work done.
-    check_runs(&args.runs)?;
+    let gone = check_runs(&args.runs)?;
     let host = LinuxHost::default();
     let mode = if args.dry_run { CleanMode::DryRun } else { CleanMode::Act };
     let mut unclean = 0;
@@ -55,8 +55,8 @@ pub fn clean(args: CleanArgs) -> Result<()> {
             print(&cleaned.dir, cleaned.result);
         }
     } else {
-        for dir in &args.runs {
-            let result = match find_gone(dir)? {
+        for (dir, gone) in args.runs.iter().zip(gone) {
+            let result = match gone {
                 // Its journal is gone, too.
                 Some((registry, gone)) if mode == CleanMode::Act => registry.forget(&gone).map(|()| Vec::new()),
                 Some(_) => Ok(Vec::new()),
@@ -92,13 +92,13 @@ fn find_gone(dir: &Path) -> Result<Option<(Registry, PathBuf)>> {
     Ok(is_listed.then_some((registry, real)))
 }
 
+/// Checks all directories. Returns what [`find_gone`] found for each.
+///
 /// Errors: one of the directories is neither a run nor a listed run that is gone, or cannot be
 /// looked up.
-fn check_runs(runs: &[PathBuf]) -> Result<()> {
-    for dir in runs {
-        if find_gone(dir)?.is_some() {
-            continue;
-        }
+fn check_runs(runs: &[PathBuf]) -> Result<Vec<Option<(Registry, PathBuf)>>> {
+    let gone = runs.iter().map(|dir| find_gone(dir)).collect::<Result<Vec<_>>>()?;
+    for (dir, _) in runs.iter().zip(&gone).filter(|(_, gone)| gone.is_none()) {
         let missing = [ErrorKind::NotFound, ErrorKind::NotADirectory];
         match dir.metadata() {
             Ok(found) if found.is_file() => {
@@ -114,7 +114,7 @@ fn check_runs(runs: &[PathBuf]) -> Result<()> {
             return Err(usage(format!("{} holds no run", dir.display()), Some(NAME_A_RUN)));
         }
     }
-    Ok(())
+    Ok(gone)
 }
 
 /// Whether a directory has the plan of a run, or a journal of resources.
