@@ -75,8 +75,7 @@ pub fn record(args: RecordArgs, quiet: bool) -> Result<()> {
         );
     }
     if is_void {
-        // The same can be requested again.
-        let _ = fs::remove_file(&args.log);
+        remove_log(&args.log);
     }
     if let Some(signal) = interrupted()
         && ended.status.is_some()
@@ -102,6 +101,12 @@ fn is_below(program: &Path, mount: &Path) -> bool {
 /// Whether neither the command nor another program changed the directory.
 fn changed_nothing(recorded: &Recorded) -> bool {
     recorded.changes == 0 && recorded.foreign_changes == 0
+}
+
+/// Removes the log of a command that changed nothing, so that the user can run `record` again. If
+/// that fails, the next `record` names the log.
+fn remove_log(log: &Path) {
+    let _ = fs::remove_file(log);
 }
 
 /// Errors: the mount point does not exist, or is a file.
@@ -198,8 +203,7 @@ fn record_in(custodian: &Custodian, args: &RecordArgs, dir: &Path, mount: &Path,
     let recorded = recording.finish()?;
     released?;
     if attended.is_err() && changed_nothing(&recorded) {
-        // A command that did not run: the same can be asked again.
-        let _ = fs::remove_file(&args.log);
+        remove_log(&args.log);
     }
     let (status, took) = attended?;
     Ok(Ended { recorded, status, took })
