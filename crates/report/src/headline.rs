@@ -219,18 +219,17 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
             first.range()
         ));
     }
-    if !faster.is_empty() {
-        let names = named(&faster);
+    for (arms, alone, further) in [
+        (faster, "faster to read than a fresh copy", "faster than a fresh copy"),
+        (alike, "no measurable difference from a fresh copy", "no measurable difference"),
+    ] {
+        if arms.is_empty() {
+            continue;
+        }
+        let names = named(&arms);
         parts.push(match parts.is_empty() {
-            true => format!("{at}, faster to read than a fresh copy on {device}: {names}"),
-            false => format!("faster than a fresh copy: {names}"),
-        });
-    }
-    if !alike.is_empty() {
-        let names = named(&alike);
-        parts.push(match parts.is_empty() {
-            true => format!("{at}, no measurable difference from a fresh copy on {device}: {names}"),
-            false => format!("no measurable difference: {names}"),
+            true => format!("{at}, {alone} on {device}: {names}"),
+            false => format!("{further}: {names}"),
         });
     }
     parts.join("; ") + "."

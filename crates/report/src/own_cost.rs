@@ -49,6 +49,7 @@ impl Course {
 
 /// A sentence for each of these slower volumes, if its ratio does not come mostly from a rise of
 /// its own cost.
+///
 /// `limit` returns the ratios of an arm that chance or noise can show.
 pub(crate) fn own_costs(
     volumes: &[(String, Role)],
