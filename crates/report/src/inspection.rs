@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::{
     Error,
     csv::{Csv, exact},
+    devices::short,
     format::{bytes, count, escape, figure, page_json, percent as format_percent, seconds as format_seconds},
     html::style,
     inspection_bars::cost_bars,
@@ -45,7 +46,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
             title => title,
             caption => format!(
                 "Time that a cold read loses {what}, against a fresh copy ({}). {order} A row shows its cells on the map.",
-                first.trim_start_matches("model: ")
+                short(first)
             ),
             rows => rows_of(&inspection[key], loser_row),
         }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
+use crate::devices::short;
 use crate::format::{escape, figure, seconds};
 
 /// Height of a bar with its space, px.
@@ -39,7 +40,7 @@ fn draw(cost: &Json, is_own: bool) -> Option<String> {
     let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     let fresh = cost["seconds"]["fresh_copy"].as_f64().unwrap_or(f64::NAN);
     let mark = if is_own { ", the device of the verdict" } else { "" };
-    let title = escape(&format!("{}{mark}", device.trim_start_matches("model: ")));
+    let title = escape(&format!("{}{mark}", short(device)));
     let mut svg = format!(r#"<text class="panel-title" x="0" y="14">{title}</text>"#);
     for (at, ((_, name, class), value)) in values.iter().enumerate() {
         let top = 26.0 + at as f64 * ROW;

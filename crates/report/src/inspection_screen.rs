@@ -4,6 +4,7 @@ use senesce_core::Printable;
 use serde_json::Value as Json;
 
 use crate::{
+    devices::short,
     format::{bytes, count, figure, seconds as format_seconds},
     inspection::{share_of_loss, without_empty_ends},
     inspection_verdict::young_but_unordered,
@@ -228,7 +229,7 @@ fn losers(inspection: &Json, key: &str, heading: &str, line: &mut impl FnMut(&st
         return;
     }
     let device = words(&inspection["costs"][0]["device"]);
-    line(&format!("\n{heading}: time lost on {} (model)\n", device.trim_start_matches("model: ")));
+    line(&format!("\n{heading}: time lost on {} (model)\n", short(&device)));
     line(&format!(
         "{:>11} {:>9} {:>10} {:>9} {:>9} {:>6}  path",
         "lost", "slowdown", "read", "files", "extents", "score"

@@ -4,6 +4,7 @@
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
+use crate::devices::short;
 use crate::format::{list, seconds, two_digits};
 use crate::inspection_screen::DEFRAG_REFUSAL;
 
@@ -21,7 +22,7 @@ pub(crate) fn lead(inspection: &Json) -> String {
     match judged[..] {
         [] => String::new(),
         [one] => {
-            let (grade, device) = (grade(one), short(one));
+            let (grade, device) = (grade(one), device_of(one));
             format!("{grade}: a cold read of all files takes {} as long as from a fresh copy ({device}).", times(one))
         }
         [first, ..] if judged.iter().all(|other| look(other) == look(first)) => {
@@ -31,11 +32,11 @@ pub(crate) fn lead(inspection: &Json) -> String {
         [first, ..] => {
             let rest = judged[1..]
                 .iter()
-                .map(|other| format!("{} on {} ({})", times(other), short(other), grade(other).to_lowercase()));
+                .map(|other| format!("{} on {} ({})", times(other), device_of(other), grade(other).to_lowercase()));
             format!(
                 "A cold read of all files takes {} as long as from a fresh copy on {} ({}), {}.",
                 times(first),
-                short(first),
+                device_of(first),
                 grade(first).to_lowercase(),
                 rest.collect::<Vec<_>>().join(", ")
             )
@@ -98,7 +99,7 @@ pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
         format!(
             "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {} on {}.",
             seconds(best),
-            short(cost)
+            device_of(cost)
         )
     })
 }
@@ -106,7 +107,7 @@ pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
 /// `The device is NVMe SSD nvme0n1.`; `None` if the user named its model.
 fn device_sentence(inspection: &Json) -> Option<String> {
     let device = inspection["device"]["description"].as_str()?;
-    let models: Vec<&str> = own_devices(inspection).iter().map(|model| model.trim_start_matches("model: ")).collect();
+    let models: Vec<&str> = own_devices(inspection).iter().map(|model| short(model)).collect();
     Some(match models.len() {
         0 | 1 => format!("The device is {device}."),
         _ => format!("The kind of the device ({device}) is unknown, so it is judged as {}.", models.join(" and ")),
@@ -152,11 +153,12 @@ fn look(judgement: &Json) -> (Option<String>, String) {
 
 /// `HDD 7.2K and NVMe SSD`.
 fn names(judgements: &[&Json]) -> String {
-    list(&judgements.iter().map(|judgement| short(judgement).to_owned()).collect::<Vec<_>>())
+    list(&judgements.iter().map(|judgement| device_of(judgement).to_owned()).collect::<Vec<_>>())
 }
 
-fn short(judgement: &Json) -> &str {
-    judgement["device"].as_str().unwrap_or("–").trim_start_matches("model: ")
+/// The name of the judged device.
+fn device_of(judgement: &Json) -> &str {
+    short(judgement["device"].as_str().unwrap_or("–"))
 }
 
 /// The grade with blanks and a capital letter.

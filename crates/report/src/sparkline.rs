@@ -3,6 +3,7 @@
 use senesce_store::{Results, Role};
 
 use crate::{
+    devices::short,
     format::{count, figure},
     model::{Model, ROLES},
 };
@@ -17,7 +18,7 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 pub fn sparklines(results: &Results) -> String {
     let model = Model::compute(results);
     let (what, lines) = match model.main_device() {
-        Some((device, _, slowdown)) => (format!("modelled for {}", device.trim_start_matches("model: ")), slowdown),
+        Some((device, _, slowdown)) => (format!("modelled for {}", short(device)), slowdown),
         None => ("measured".to_owned(), &model.slowdown),
     };
     let values = |arm: &str, role: Role| -> Vec<f64> {
