@@ -169,7 +169,7 @@ mod tests {
         assert!(found.to_string().contains("it was not touched"), "{found}");
         // No file: as for a block device.
         assert_eq!(classify(&of_content(dir.path(), content(dir.path()))).0, ErrorKind::Environment);
-        // What is not content keeps its kind and its cause.
+        // An error that is not about content keeps its kind and its cause.
         let read = || senesce_volume::Error::Io {
             operation: "read",
             path: file.clone(),
