@@ -15,6 +15,8 @@ use crate::exit::usage;
 
 /// The number of bytes at the start of a file that contain the mark of senesce.
 const HEAD_BYTES: u64 = 1 << 16;
+/// The largest file that is recognized by its whole contents.
+const WHOLE_BYTES: u64 = 64 << 20;
 /// The marks of files that senesce writes: pages, the report of a gate, requests, metrics.
 const MARKS: [&str; 5] = [
     r#"<meta name="generator" content="senesce">"#,
@@ -35,19 +37,30 @@ const PICTURE_MARKS: [&str; 2] = [r#"<rect class="paper""#, r#"<text class="figu
 /// Errors: another program or a user wrote the file, and `force` is not set; a path is a directory;
 /// the directory of a file does not exist or cannot be written.
 pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, force: Option<bool>) -> Result<()> {
-    for path in paths.into_iter().flatten() {
-        if path.is_dir() {
-            return Err(usage(format!("{} is a directory", path.display()), Some("name a file in it")));
-        }
-        // A device or a pipe needs no directory.
-        if path.symlink_metadata().is_err() {
-            check_directory(path)?;
-        } else if force != Some(true) && is_foreign(path)? {
-            let message = format!("{} exists already, and senesce did not write it", Printable::new(path));
-            let hint =
-                if force.is_some() { "give another name, or replace it with --force" } else { "give another name" };
-            return Err(usage(message, Some(hint)));
-        }
+    let is_ours = |head: &[u8]| is_marked(&String::from_utf8_lossy(head));
+    paths.into_iter().flatten().try_for_each(|path| check_file(path, force, HEAD_BYTES, is_ours))
+}
+
+/// Checks a file of a format that has no field for a mark. `is_ours` decides by its contents, of at
+/// most [`WHOLE_BYTES`] bytes, whether it is replaced.
+///
+/// Errors: as [`check_files`] without an option `--force`.
+pub fn check_file_by(path: &Path, is_ours: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+    check_file(path, None, WHOLE_BYTES, is_ours)
+}
+
+fn check_file(path: &Path, force: Option<bool>, bytes: u64, is_ours: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+    if path.is_dir() {
+        return Err(usage(format!("{} is a directory", path.display()), Some("name a file in it")));
+    }
+    // A device or a pipe needs no directory.
+    if path.symlink_metadata().is_err() {
+        return check_directory(path);
+    }
+    if force != Some(true) && is_foreign(path, bytes, is_ours)? {
+        let message = format!("{} exists already, and senesce did not write it", Printable::new(path));
+        let hint = if force.is_some() { "give another name, or replace it with --force" } else { "give another name" };
+        return Err(usage(message, Some(hint)));
     }
     Ok(())
 }
@@ -89,8 +102,9 @@ pub fn check_output_directory(dir: &Path, option: &str, is_marked: impl FnOnce()
     Ok(())
 }
 
-/// Whether a file has content without a mark of senesce. A device or a pipe counts as empty.
-fn is_foreign(path: &Path) -> Result<bool> {
+/// Whether a file has content that `is_ours` rejects by its first bytes. A device or a pipe counts
+/// as empty.
+fn is_foreign(path: &Path, bytes: u64, is_ours: impl FnOnce(&[u8]) -> bool) -> Result<bool> {
     // A write through a link to a missing file replaces nothing.
     let Ok(found) = path.metadata() else { return Ok(false) };
     if !found.is_file() || found.len() == 0 {
@@ -98,8 +112,8 @@ fn is_foreign(path: &Path) -> Result<bool> {
     }
     let mut head = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot read {}, which exists already", path.display()))?;
-    file.take(HEAD_BYTES).read_to_end(&mut head).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(!is_marked(&String::from_utf8_lossy(&head)))
+    file.take(bytes).read_to_end(&mut head).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(!is_ours(&head))
 }
 
 fn is_marked(head: &str) -> bool {

@@ -291,6 +291,24 @@ fn outputs_escape_a_hostile_arm() {
 }
 
 #[test]
+fn only_figures_for_services_are_replaced() {
+    let lab = Lab::new();
+    make(&lab, "one", &PLAIN);
+    for (option, theirs) in [("--bmf", r#"{"scripts": {"test": "vite"}}"#), ("--small-is-better", r#"[{"name": "x"}]"#)]
+    {
+        let gate = ["gate", "one", "-s", "b.json", option, "figures.json"];
+        fs::write(lab.path("figures.json"), theirs).unwrap();
+        lab.run(gate).refused(2, &["figures.json exists already, and senesce did not write it"]);
+        assert_eq!(fs::read_to_string(lab.path("figures.json")).unwrap(), theirs);
+        fs::remove_file(lab.path("figures.json")).unwrap();
+        lab.run(gate).good();
+        let ours = fs::read_to_string(lab.path("figures.json")).unwrap();
+        lab.run(gate).good();
+        assert_eq!(fs::read_to_string(lab.path("figures.json")).unwrap(), ours);
+    }
+}
+
+#[test]
 fn a_failed_run_is_in_every_output() {
     if !root_or_skip("the run of a plan") {
         return;

@@ -1,16 +1,19 @@
 //! Writes the run's figures for services that plot them over time: Bencher and
 //! github-action-benchmark.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Result;
 use senesce_core::{Printable, Seed, statistics::compute_spread};
-use serde::Serialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{baseline::unit_of, write_file};
 use crate::{
     args::GateOutputArgs,
-    verb::compare::figures::{Figures, Kind, LAYOUT_SCORE},
+    verb::{
+        compare::figures::{Figures, Kind, LAYOUT_SCORE},
+        output::check_file_by,
+    },
 };
 
 /// The longest name of a measure, characters: a limit of Bencher.
@@ -19,7 +22,8 @@ const LONGEST_MEASURE: usize = 64;
 const LONGEST_BENCHMARK: usize = 1024;
 
 /// A figure of Bencher.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Metric {
     value: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,7 +33,8 @@ struct Metric {
 }
 
 /// A figure of github-action-benchmark.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SmallIsBetter {
     name: String,
     unit: String,
@@ -37,6 +42,21 @@ struct SmallIsBetter {
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<String>,
     extra: String,
+}
+
+/// The figures of Bencher by benchmark and measure.
+type Bmf = BTreeMap<String, BTreeMap<String, Metric>>;
+
+/// Checks the files that the user named. These formats have no field for a mark of senesce, so a
+/// file of the same format is replaced.
+///
+/// Errors: a file has another format; as [`check_file_by`].
+pub(super) fn check(outputs: &GateOutputArgs) -> Result<()> {
+    fn check<T: DeserializeOwned>(path: Option<&Path>) -> Result<()> {
+        path.map_or(Ok(()), |path| check_file_by(path, |contents| serde_json::from_slice::<T>(contents).is_ok()))
+    }
+    check::<Bmf>(outputs.bmf.as_deref())?;
+    check::<Vec<SmallIsBetter>>(outputs.small_is_better.as_deref())
 }
 
 /// Shortens a name that is too long: its start, and a hash of the whole name.
@@ -51,7 +71,7 @@ fn shorten(name: &str, longest: usize) -> String {
 }
 
 fn render_bmf(figures: &Figures) -> Result<String> {
-    let mut all: BTreeMap<String, BTreeMap<String, Metric>> = BTreeMap::new();
+    let mut all = Bmf::new();
     for ((arm, role, checkpoint, figure), found) in figures {
         let Some(spread) = compute_spread(&found.values, Seed(1)) else { continue };
         let has_interval = found.kind == Kind::Measured && found.values.len() > 1;

@@ -165,8 +165,7 @@ fn check_outputs(args: &GateArgs) -> Result<()> {
     let is_stdout = outputs.markdown.as_deref() == Some(Path::new("-"));
     let markdown = outputs.markdown.clone().filter(|_| !is_stdout);
     check_files([&outputs.junit, &markdown, &args.save_baseline], None)?;
-    // The formats of these services have no field for a mark, so these files are always replaced.
-    check_files([&outputs.bmf, &outputs.small_is_better], Some(true))?;
+    metrics::check(outputs)?;
     let needs_baseline = outputs.junit.is_some() || outputs.markdown.is_some() || outputs.github || outputs.json;
     if needs_baseline && args.baseline.is_none() {
         return Err(usage("--junit, --markdown, --github and --json need a baseline", Some("add --baseline FILE")));
