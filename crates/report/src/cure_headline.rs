@@ -12,7 +12,7 @@ use crate::cures::read_seconds;
 use crate::format::{count, list, two_digits};
 use crate::headline::{KeyFigure, on_device};
 use crate::model::{Lines, Model, Spread, lines};
-use crate::noise::{ALIKE, Alike, Finding};
+use crate::noise::{Alike, Finding};
 
 /// After a cure that comes this close to a fresh copy, reading is nearly as fast.
 const NEARLY: f64 = 1.5;
@@ -206,7 +206,7 @@ fn fresh_sentence(cured: &[Cured<'_>]) -> Option<String> {
         let (name, ratio) = (arm.name, worst(arm));
         match arm.beside_fresh {
             Effect::Faster => format!("{name} is {}× faster to read than a fresh copy", two_digits(1.0 / ratio)),
-            Effect::None if ALIKE.contains(&ratio) => format!("{name} is as fast to read as a fresh copy"),
+            Effect::None if Alike::near_one().contains(ratio) => format!("{name} is as fast to read as a fresh copy"),
             Effect::None => {
                 format!("{name} has no measurable difference from a fresh copy ({}×)", two_digits(ratio))
             }

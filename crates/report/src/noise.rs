@@ -91,9 +91,6 @@ impl Finding {
     }
 }
 
-/// Ratios in this range count as no difference.
-pub(crate) const ALIKE: std::ops::Range<f64> = 0.95..1.05;
-
 /// The factors by which modelled costs of aged volumes and of fresh copies differ, at most, between
 /// two runs of one plan whose volumes do not settle. Source: 24 runs (docs/results/gate.md). Aged
 /// volumes differ most on XFS, fresh copies on Btrfs.
@@ -130,16 +127,20 @@ impl Alike {
 
     /// Costs that must be nearly equal.
     pub(crate) fn near_one() -> Self {
-        Self { low: ALIKE.start, high: ALIKE.end }
+        Self { low: 0.95, high: 1.05 }
     }
 
     fn within(factor: f64) -> Self {
         Self { low: 1.0 / factor, high: factor }
     }
 
+    pub(crate) fn contains(self, ratio: f64) -> bool {
+        (self.low..=self.high).contains(&ratio)
+    }
+
     /// Whether a ratio is a difference beyond chance.
     pub(crate) fn is_difference(self, ratio: &Spread) -> bool {
-        !ratio.includes_one() && !(self.low..=self.high).contains(&ratio.median)
+        !ratio.includes_one() && !self.contains(ratio.median)
     }
 
     /// The limit of a rise, for a text.

@@ -58,7 +58,11 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     warnings.extend(disturbed(model));
     let single = model.grep_cost().values().flat_map(|line| line.values()).filter(|spread| spread.count == 1).count();
     if single > 0 {
-        warnings.push(format!("{} have a single repetition of the grep test: no spread is known.", cells(single)));
+        let exact = if results.modelled.is_empty() { "" } else { " Modelled times follow from the layout alone." };
+        warnings.push(format!(
+            "{} have a single repetition of the grep test: the spread of its wall time is not known.{exact}",
+            cells(single)
+        ));
     }
     if results.layout.iter().any(|row| row.space == "btrfs-logical") {
         warnings.push(
