@@ -89,7 +89,7 @@ pub struct InspectLimitArgs {
     /// List N directories and N files that lose most. Default: 10.
     #[arg(long, value_name = "N", default_value_t = senesce_inspect::DEFAULT_TOP, hide_default_value = true, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=1_000_000))]
     pub top: usize,
-    /// Fail if the tree reads slower than a fresh copy by this.
+    /// Fail if reading takes this much longer than in a fresh copy.
     ///
     /// +100%: a read of the whole tree takes over twice as long. Exit code 5 if it does on the
     /// disk below PATH, 6 if the disk is not known and its models differ. A loss of less than a
