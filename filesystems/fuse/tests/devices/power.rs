@@ -17,7 +17,7 @@ use senesce_testkit::root_or_skip;
 
 use super::{
     program,
-    promises::Promises,
+    promises::{Change, Promises},
     rig::{Engine, KINDS, Kind, MODES, Mode, Opened, Serving, share},
     syscalls,
 };
@@ -127,7 +127,8 @@ impl Program<'_> {
         if bytes.is_empty() {
             bytes.push(1); // an empty file cannot be mapped
         }
-        self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
+        let change = if way == "msync" { Change::Store } else { Change::Write };
+        self.promises.begin(&self.tracked(&name), change, Some(bytes.clone()));
         self.process.put(way, &self.path(&name), &bytes).unwrap();
         self.synced(&name);
         self.files.push((name, bytes));
@@ -135,7 +136,7 @@ impl Program<'_> {
 
     fn replace(&mut self) {
         let bytes = self.bytes();
-        self.promises.begin(&self.tracked("current"), true, Some(bytes.clone()));
+        self.promises.begin(&self.tracked("current"), Change::Replace, Some(bytes.clone()));
         self.process.put("rename", &self.path("current"), &bytes).unwrap();
         self.synced("current");
     }
@@ -160,7 +161,8 @@ impl Program<'_> {
             }
             bytes[place..place + BLOCK].copy_from_slice(&block);
             // Each state between two writes is a version.
-            self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
+            let change = if by_mapping { Change::Store } else { Change::Write };
+            self.promises.begin(&self.tracked(&name), change, Some(bytes.clone()));
             if by_mapping {
                 self.process.store_at(place as u64, &block).unwrap();
             } else {
@@ -181,7 +183,7 @@ impl Program<'_> {
 
     fn unlink(&mut self) {
         let Some((name, _)) = self.take() else { return };
-        self.promises.begin(&self.tracked(&name), false, None);
+        self.promises.begin(&self.tracked(&name), Change::Write, None);
         fs::remove_file(self.path(&name)).unwrap();
         self.returned();
         syscalls::sync_directory(&self.path("")).unwrap();
@@ -191,8 +193,8 @@ impl Program<'_> {
     fn rename(&mut self) {
         let Some((name, bytes)) = self.take() else { return };
         let other = self.new_name();
-        self.promises.begin(&self.tracked(&other), true, Some(bytes.clone()));
-        self.promises.begin(&self.tracked(&name), false, None);
+        self.promises.begin(&self.tracked(&other), Change::Replace, Some(bytes.clone()));
+        self.promises.begin(&self.tracked(&name), Change::Write, None);
         fs::rename(self.path(&name), self.path(&other)).unwrap();
         self.returned();
         syscalls::sync_directory(&self.path("")).unwrap();
@@ -200,10 +202,10 @@ impl Program<'_> {
         self.promises.keep(|path| names.iter().any(|name| name == path));
         // The new name starts another history, because the file may later be written in place.
         let third = self.new_name();
-        self.promises.begin(&self.tracked(&third), false, Some(bytes.clone()));
+        self.promises.begin(&self.tracked(&third), Change::Write, Some(bytes.clone()));
         fs::hard_link(self.path(&other), self.path(&third)).unwrap();
         self.returned();
-        self.promises.begin(&self.tracked(&other), true, None);
+        self.promises.begin(&self.tracked(&other), Change::Replace, None);
         fs::remove_file(self.path(&other)).unwrap();
         self.returned();
         syscalls::sync_directory(&self.path("")).unwrap();
@@ -214,7 +216,7 @@ impl Program<'_> {
 
     fn write_without_sync(&mut self) {
         let (name, bytes) = (self.new_name(), self.bytes());
-        self.promises.begin(&self.tracked(&name), false, Some(bytes.clone()));
+        self.promises.begin(&self.tracked(&name), Change::Write, Some(bytes.clone()));
         self.process.put("close", &self.path(&name), &bytes).unwrap();
         self.returned();
     }
@@ -236,33 +238,45 @@ fn read(fs: &dyn FileSystem, path: &str) -> Result<Option<Vec<u8>>, String> {
     (len == bytes.len()).then_some(Some(bytes)).ok_or_else(|| format!("{len} of {size} bytes could be read"))
 }
 
-/// Runs the programs on a mount, and returns the recording and the promises.
-fn record(kind: Kind, mode: Mode, made: &[MemoryDevice], seed: Seed) -> (Recording, Promises) {
+/// Records what `act` does on a mount.
+fn record(
+    kind: Kind,
+    mode: Mode,
+    made: &[MemoryDevice],
+    act: impl FnOnce(&Path, &Engine, &Promises),
+) -> (Recording, Promises) {
     let (recording, devices) = Recording::new(made.iter().map(MemoryDevice::fork).collect());
     let devices = share(devices);
     let opened = kind.open(&devices, mode).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let serving = Serving::start(&opened, mode, dir.path());
     let promises = Promises::new(recording.clone());
-    std::thread::scope(|scope| {
-        for number in 0..PROGRAMS {
-            let mut program = Program {
-                kind,
-                mode,
-                mount: dir.path(),
-                own: format!("p{number}"),
-                process: program::Program::start(),
-                promises: &promises,
-                engine: serving.engine.clone(),
-                rng: Rng::for_purpose(seed, &format!("program {number} on {kind:?} {mode:?}")),
-                files: Vec::new(),
-                made: 0,
-            };
-            scope.spawn(move || program.run());
-        }
-    });
+    act(dir.path(), &serving.engine, &promises);
     serving.end().unwrap();
     (recording, promises)
+}
+
+/// Runs the programs on a mount.
+fn record_programs(kind: Kind, mode: Mode, made: &[MemoryDevice], seed: Seed) -> (Recording, Promises) {
+    record(kind, mode, made, |mount, engine, promises| {
+        std::thread::scope(|scope| {
+            for number in 0..PROGRAMS {
+                let mut program = Program {
+                    kind,
+                    mode,
+                    mount,
+                    own: format!("p{number}"),
+                    process: program::Program::start(),
+                    promises,
+                    engine: engine.clone(),
+                    rng: Rng::for_purpose(seed, &format!("program {number} on {kind:?} {mode:?}")),
+                    files: Vec::new(),
+                    made: 0,
+                };
+                scope.spawn(move || program.run());
+            }
+        });
+    })
 }
 
 /// Fails unless a state can be opened, keeps all promises and is clean.
@@ -296,7 +310,7 @@ fn losses_of_power_below_mounts_keep_synced_data() {
         let made = kind.made();
         for mode in MODES {
             let case = format!("{kind:?}, {mode:?}, seed {}", seed.0);
-            let (recording, promises) = record(kind, mode, &made, seed);
+            let (recording, promises) = record_programs(kind, mode, &made, seed);
             assert!(promises.kept() > 20, "{case}: {} promises", promises.kept());
             let plan = CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed };
             let mut possible = 0;
@@ -316,4 +330,41 @@ fn losses_of_power_below_mounts_keep_synced_data() {
     }
     assert!(all > 0);
     println!("{all} states");
+}
+
+/// The kernel writes a page back after the last bytes of it were stored, and before the first ones.
+/// A memcpy(3) of glibc stores in this order.
+#[test]
+fn losses_of_power_during_stores_leave_parts_of_pages() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    const LATE: usize = 64;
+    let mut bytes = vec![0; 2 * BLOCK];
+    Rng::for_purpose(Seed(1), "a stored file").fill(&mut bytes);
+    let torn = [&[0; LATE], &bytes[LATE..]].concat();
+    let kind = Kind::Evergreen;
+    let made = kind.made();
+    for mode in MODES {
+        let (recording, promises) = record(kind, mode, &made, |mount, engine, promises| {
+            let (path, process) = (mount.join("file"), program::Program::start());
+            promises.begin("file", Change::Store, Some(bytes.clone()));
+            File::create(&path).unwrap().set_len(bytes.len() as u64).unwrap();
+            process.open(&path).unwrap();
+            process.store_at(LATE as u64, &bytes[LATE..]).unwrap();
+            engine.sync().unwrap();
+            process.store_at(0, &bytes[..LATE]).unwrap();
+            process.close().unwrap();
+            promises.keep(|path| path == "file");
+        });
+        let (mut states, mut are_torn) = (0, 0);
+        recording.for_each_crash(&CrashPlan { exhaustive_up_to: 3, samples: 6, tears: 1, seed: Seed(1) }, |crash| {
+            assert_kept(kind, &promises, &crash, true, &format!("{mode:?}"));
+            let devices = share(crash.devices.iter().map(MemoryDevice::fork));
+            let opened = kind.open(&devices, Mode::Durable).unwrap();
+            are_torn += u64::from(read(opened.fs.as_ref(), "file").unwrap().as_ref() == Some(&torn));
+            states += 1;
+        });
+        assert!(0 < are_torn && are_torn < states, "{mode:?}: {are_torn} of {states} states");
+    }
 }

@@ -8,9 +8,23 @@ use senesce_block::Recording;
 /// The unit in which a file that is written in place may mix its versions.
 const BLOCK: usize = 4096;
 
+/// How a program gives a path a state. It decides which states between the previous version and
+/// this one a loss of power may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// By rename(2): only the versions themselves.
+    Replace,
+    /// By write(2), link(2) or unlink(2): some of the blocks.
+    Write,
+    /// By stores through a mapping: some of the bytes. The kernel may write a page back between any
+    /// two stores, and memcpy(3) stores in any order. Only msync(2) and fsync(2) wait for all.
+    Store,
+}
+
 /// A state that a program gave a path. Without contents, it removed the path.
 struct Version {
     contents: Option<Vec<u8>>,
+    change: Change,
     /// The mark of its promise, if it was promised.
     promised: Option<u64>,
 }
@@ -19,9 +33,6 @@ struct Version {
 #[derive(Default)]
 struct History {
     versions: Vec<Version>,
-    /// Whether each version replaces the previous one at once (rename), or may exist in part
-    /// (write).
-    is_atomic: bool,
 }
 
 /// The histories of all paths, and the marks.
@@ -42,11 +53,10 @@ impl Promises {
     }
 
     /// A program begins to give a path these contents.
-    pub fn begin(&self, path: &str, is_atomic: bool, contents: Option<Vec<u8>>) {
+    pub fn begin(&self, path: &str, change: Change, contents: Option<Vec<u8>>) {
         let mut state = self.state.lock().unwrap();
         let history = state.histories.entry(path.to_owned()).or_default();
-        history.is_atomic = is_atomic;
-        history.versions.push(Version { contents, promised: None });
+        history.versions.push(Version { contents, change, promised: None });
     }
 
     /// From now on, the last versions of paths that `is_meant` selects are promised.
@@ -104,19 +114,25 @@ impl History {
             None => "no version was promised".to_owned(),
         };
         let Some(found) = found else { return Some(format!("it does not exist, and {promise}")) };
-        if self.is_atomic || possible.len() == 1 {
+        let is_replaced = self.versions.last().is_some_and(|last| last.change == Change::Replace);
+        if is_replaced || possible.len() == 1 {
             return Some(format!("its {} bytes are no version of it, and {promise}", found.len()));
         }
         let possible: Vec<&[u8]> = possible.into_iter().map(Option::unwrap_or_default).collect();
+        let later = self.versions.iter().skip(base.map_or(0, |base| base + 1));
+        let changes: Vec<Change> = later.map(|version| version.change).collect();
         // Up to this offset every byte was promised, in this version or a later one.
         let whole = base.map_or(0, |_| possible[0].len());
         let wrong = found.chunks(BLOCK).enumerate().position(|(at, block)| {
             let part = |of: &[u8]| of[(at * BLOCK).min(of.len())..((at + 1) * BLOCK).min(of.len())].to_vec();
             let is_whole = (at + 1) * BLOCK <= whole;
-            !possible.iter().any(|version| match is_whole {
+            let is_version = possible.iter().any(|version| match is_whole {
                 true => block == part(version),
                 false => is_beginning(block, &part(version)),
-            })
+            });
+            // A page has all earlier changes, so stores mix it only with the previous version.
+            let is_between = |pair: &[&[u8]]| is_mix(block, &part(pair[0]), &part(pair[1]));
+            !is_version && !possible.windows(2).zip(&changes).any(|(pair, by)| *by == Change::Store && is_between(pair))
         });
         match wrong {
             Some(block) => Some(format!("block {block} of {} bytes is of no version, and {promise}", found.len())),
@@ -132,6 +148,13 @@ fn is_beginning(found: &[u8], version: &[u8]) -> bool {
     found[same..].iter().all(|&byte| byte == 0)
 }
 
+/// Whether each byte of a block is that of the earlier or of the later version. Bytes after the end
+/// of a version are zeros.
+fn is_mix(found: &[u8], earlier: &[u8], later: &[u8]) -> bool {
+    let byte = |of: &[u8], at: usize| of.get(at).copied().unwrap_or(0);
+    found.iter().enumerate().all(|(at, &found)| found == byte(earlier, at) || found == byte(later, at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +163,7 @@ mod tests {
     fn states_before_a_promise_are_rejected() {
         let promises = Promises::new(Recording::new(Vec::new()).0);
         for (contents, is_kept) in [(1, true), (2, false), (3, true), (4, false)] {
-            promises.begin("f", false, Some(vec![contents; 2 * BLOCK]));
+            promises.begin("f", Change::Write, Some(vec![contents; 2 * BLOCK]));
             if is_kept {
                 promises.keep(|path| path == "f");
             }
@@ -162,10 +185,31 @@ mod tests {
     }
 
     #[test]
+    fn only_stores_leave_parts_of_blocks() {
+        let promises = Promises::new(Recording::new(Vec::new()).0);
+        // A store of ones, promised; a write of twos, not promised; a store of threes.
+        let changes = [(1, Change::Store), (2, Change::Write), (3, Change::Store)];
+        for (contents, change) in changes {
+            promises.begin("f", change, Some(vec![contents; 2 * BLOCK]));
+            if contents == 1 {
+                promises.keep(|path| path == "f");
+            }
+        }
+        let accepts = |mark, found: &[u8]| promises.broken(mark, |_| Ok(Some(found.to_vec()))).is_none();
+        let torn = |first, then| [vec![first; 64], vec![then; BLOCK - 64], vec![then; BLOCK]].concat();
+        assert!(accepts(None, &torn(0, 1)) && accepts(None, &torn(1, 0)), "nothing was promised");
+        assert!(!accepts(None, &torn(0, 2)) && !accepts(None, &torn(0, 3)), "all ones were before");
+        assert!(accepts(Some(1), &torn(2, 3)) && accepts(Some(1), &torn(3, 2)));
+        assert!(!accepts(Some(1), &torn(0, 1)), "zeros in the place of promised bytes");
+        assert!(!accepts(Some(1), &torn(1, 2)) && !accepts(Some(1), &torn(2, 1)), "a write leaves whole blocks");
+        assert!(!accepts(Some(1), &torn(1, 3)), "all twos were between");
+    }
+
+    #[test]
     fn renames_leave_one_version_whole() {
         let promises = Promises::new(Recording::new(Vec::new()).0);
         for contents in [1, 2] {
-            promises.begin("f", true, Some(vec![contents; 2 * BLOCK]));
+            promises.begin("f", Change::Replace, Some(vec![contents; 2 * BLOCK]));
             promises.keep(|_| contents == 1);
         }
         let accepts = |found: &[u8]| promises.broken(Some(1), |_| Ok(Some(found.to_vec()))).is_none();
