@@ -2,7 +2,7 @@
 #   make demo   how git pulls age ext4, XFS and Btrfs, on modelled disks, with a report
 #   make test   every test, also those of senesce-fs, the program with the file systems of this project
 # `make demo` without root runs in a guest kernel (user-mode Linux).
-# And `make docs` builds docs/ as a book in target/book that can be searched offline.
+# And `make docs` builds docs/ as a book in target/book that can be searched offline, and `make deb` builds packages.
 # `make demo-full` is the same on this machine's drive, with five repetitions; it needs a quiet machine.
 # REPO=path-or-url makes both replay that repository instead of the synthetic history.
 
@@ -15,7 +15,10 @@ DEMO_DIR ?= demo
 MDBOOK_VERSION := 0.5.4
 MDBOOK := target/tools/bin/mdbook
 
-.PHONY: demo demo-full test build build-fs bench docs setup-run setup-test clean
+CARGO_DEB_VERSION := 3.8.0
+CARGO_DEB := target/tools/bin/cargo-deb
+
+.PHONY: demo demo-full test build build-fs bench docs deb test-deb setup-run setup-test setup-deb clean
 
 demo: RUN := demo $(GUEST)
 demo-full: RUN := run plans/quick-start.toml
@@ -51,11 +54,31 @@ $(MDBOOK): Makefile
 		--root target/tools mdbook
 	@touch $@
 
+# Packages in target/debian: senesce, senesce-fs, and the debug symbols of each.
+deb: setup-deb $(CARGO_DEB) build-fs
+	./.ci/package-files $(SENESCE) target/package
+	rm -rf target/debian
+	for package in senesce senesce-fs; do \
+		$(CARGO_DEB) --package $$package --no-build --locked --dbgsym --compress-system || exit; done
+
+# Installs the packages of `make deb` into a clean Debian. It needs root.
+test-deb: deb
+	./.ci/packages
+
+# Only `deb` needs it. It compresses by xz(1), and names debug symbols by the build ID.
+$(CARGO_DEB): Makefile
+	cargo install --locked --quiet --version $(CARGO_DEB_VERSION) --no-default-features --features debug-id \
+		--root target/tools cargo-deb
+	@touch $@
+
 setup-run:
 	@./.ci/install $(PACKAGES_RUN)
 
 setup-test:
 	@./.ci/install $(PACKAGES_TEST)
+
+setup-deb:
+	@./.ci/install binutils dpkg-dev xz-utils
 
 clean:
 	cargo clean
