@@ -57,6 +57,7 @@ mod metrics;
 mod nightly;
 mod no_engines;
 mod outputs;
+mod packages;
 mod personality;
 mod places;
 mod plans;
