@@ -55,11 +55,12 @@ $(MDBOOK): Makefile
 	@touch $@
 
 # Packages in target/debian: senesce, senesce-fs, and the debug symbols of each.
+# Its warnings are about generated files, which a test compares with the lists.
 deb: setup-deb $(CARGO_DEB) build-fs
 	./.ci/package-files $(SENESCE) target/package
 	rm -rf target/debian
 	for package in senesce senesce-fs; do \
-		$(CARGO_DEB) --package $$package --no-build --locked --dbgsym --compress-system || exit; done
+		$(CARGO_DEB) --package $$package --no-build --locked --quiet --dbgsym --compress-system || exit; done
 
 # Installs the packages of `make deb` into a clean Debian. It needs root.
 test-deb: deb
