@@ -57,7 +57,7 @@ $(MDBOOK): Makefile
 # Packages in target/debian: senesce, senesce-fs, and the debug symbols of each.
 # Its warnings are about generated files, which a test compares with the lists.
 deb: setup-deb $(CARGO_DEB) build-fs
-	./.ci/package-files $(SENESCE) target/package
+	./.ci/package-files $(SENESCE) target/generated
 	rm -rf target/debian
 	for package in senesce senesce-fs; do \
 		$(CARGO_DEB) --package $$package --no-build --locked --quiet --dbgsym --compress-system || exit; done

@@ -13,7 +13,7 @@ use super::lab::{Lab, SENESCE};
 
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Where `make deb` generates files, seen from the directory of a crate.
-const GENERATED: &str = "../../target/package/";
+const GENERATED: &str = "../../target/generated/";
 
 /// A line of `assets`: the pattern of its files, their place and their mode.
 struct Asset {
