@@ -91,9 +91,10 @@ fn below(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_file_of_a_package_exists() {
+fn packages_have_every_page_and_only_existing_files() {
     let lab = Lab::new();
     let generated = generate(&lab);
+    check_pages(&lab, &generated);
     let (mut places, mut sources) = (BTreeSet::new(), BTreeSet::new());
     for package in packages() {
         for asset in package.assets() {
@@ -127,14 +128,14 @@ fn every_file_of_a_package_exists() {
     }
 }
 
-#[test]
-fn every_verb_has_its_page_in_one_package() {
-    let lab = Lab::new();
-    let generated = generate(&lab);
+/// The file names below a directory.
+fn names(dir: PathBuf) -> BTreeSet<String> {
+    below(&dir).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// Fails unless the man page of each verb is in the directory of the program that executes it.
+fn check_pages(lab: &Lab, generated: &Path) {
     lab.run(["man", "--out", "all"]).good();
-    let names = |dir: PathBuf| -> BTreeSet<String> {
-        below(&dir).iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
-    };
     let [own, engines] = ["senesce/man", "senesce-fs/man"].map(|dir| names(generated.join(dir)));
     assert!(own.contains("senesce.1") && own.contains("senesce-inspect.1"), "{own:?}");
     assert!(engines.contains("senesce-fs.1") && engines.contains("senesce-garden.1"), "{engines:?}");
