@@ -14,7 +14,7 @@ use super::{
 use crate::args::DemoArgs;
 
 /// The plan, and its name in messages.
-const PLAN: &str = include_str!("../../../../plans/demo.toml");
+const PLAN: &str = include_str!("../../data/demo.toml");
 const NAME: &str = "plans/demo.toml";
 
 /// Runs the demo, or prints its plan.

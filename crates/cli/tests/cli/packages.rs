@@ -55,8 +55,8 @@ impl Package {
     }
 }
 
-/// The packages, as cargo reads them.
-fn packages() -> [Package; 2] {
+/// The crates of the project, as cargo reads them.
+fn crates() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(PROJECT)
@@ -64,8 +64,14 @@ fn packages() -> [Package; 2] {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// The Debian packages.
+fn packages() -> [Package; 2] {
+    let crates = crates();
     ["senesce", "senesce-fs"].map(|name| {
-        let found = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == name).unwrap();
+        let found = crates.iter().find(|package| package["name"] == name).unwrap();
         Package {
             name,
             dir: Path::new(found["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned(),
@@ -149,11 +155,38 @@ fn check_pages(lab: &Lab, generated: &Path) {
 }
 
 #[test]
-fn debian_changelog_has_the_version_first() {
-    let changelog = fs::read_to_string(format!("{PROJECT}/contrib/debian/changelog")).unwrap();
+fn changelog_and_citation_have_the_version_of_the_crates() {
+    let text = |name: &str| fs::read_to_string(format!("{PROJECT}/{name}")).unwrap();
+    let (changelog, citation) = (text("contrib/debian/changelog"), text("CITATION.cff"));
     for package in packages() {
         let first = format!("senesce ({}-1) ", package.version);
-        assert!(changelog.starts_with(&first), "{}: the changelog does not start with {first}", package.name);
+        assert!(changelog.starts_with(&first), "contrib/debian/changelog does not start with {first}");
+        let line = format!("version: {}", package.version);
+        assert!(citation.lines().any(|found| found == line), "CITATION.cff has no line {line}");
+    }
+}
+
+#[test]
+fn crates_have_what_a_registry_requires() {
+    let crates = crates();
+    let is_private = |found: &Value| found["publish"].as_array().is_some_and(Vec::is_empty);
+    let private: BTreeSet<&str> =
+        crates.iter().filter(|found| is_private(found)).map(|found| found["name"].as_str().unwrap()).collect();
+    assert_eq!(private, BTreeSet::from(["senesce-testkit", "xtask"]));
+    for found in crates.iter().filter(|found| !is_private(found)) {
+        let name = &found["name"];
+        assert_eq!(found["license"], "Apache-2.0", "{name}");
+        for list in ["keywords", "categories"] {
+            assert!((1..=5).contains(&found[list].as_array().unwrap().len()), "{name}: {list}");
+        }
+        let description = found["description"].as_str().unwrap();
+        assert!(description.ends_with('.') && description.len() < 120, "{name}: {description}");
+        for dependency in found["dependencies"].as_array().unwrap() {
+            let (of, version) = (dependency["name"].as_str().unwrap(), dependency["req"].as_str().unwrap());
+            let is_ours = dependency["path"].is_string() && dependency["kind"].is_null();
+            let wanted = format!("={}", found["version"].as_str().unwrap());
+            assert!(!is_ours || version == wanted, "{name} depends on {of} {version}, not {wanted}");
+        }
     }
 }
 
