@@ -18,7 +18,7 @@ MDBOOK := target/tools/bin/mdbook
 CARGO_DEB_VERSION := 3.8.0
 CARGO_DEB := target/tools/bin/cargo-deb
 
-.PHONY: demo demo-full test build build-fs bench docs deb test-deb setup-run setup-test setup-deb clean
+.PHONY: demo demo-full test build build-fs bench docs deb rpm test-deb setup-run setup-test setup-deb clean
 
 demo: RUN := demo $(GUEST)
 demo-full: RUN := run plans/quick-start.toml
@@ -61,6 +61,10 @@ deb: setup-deb $(CARGO_DEB) build-fs
 	rm -rf target/debian
 	for package in senesce senesce-fs; do \
 		$(CARGO_DEB) --package $$package --no-build --locked --quiet --dbgsym --compress-system || exit; done
+
+# The same files as RPM packages, in target/rpm.
+rpm: deb
+	./.ci/rpm
 
 # Installs the packages of `make deb` into a clean Debian. It needs root.
 test-deb: deb
