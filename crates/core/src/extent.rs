@@ -1,9 +1,10 @@
 //! Extents: runs of bytes in a named address space.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The address space of an extent's positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Space {
     /// Bytes from the start of the block device.

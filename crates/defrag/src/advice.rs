@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use senesce_inspect::MoveCost;
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ const LEAST_SECONDS: f64 = 1.0;
 const MOST_READS: f64 = 100.0;
 
 /// The gain and the cost of moving files.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
     /// [`DEFRAG_SCHEMA`].
     pub schema: &'static str,
@@ -51,7 +52,7 @@ pub struct Advice {
 }
 
 /// The part of a plan that one strategy moves, if it has a place.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
     /// The strategy.
     pub strategy: Strategy,
@@ -91,7 +92,7 @@ impl Share {
 }
 
 /// Whether moves are worth it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Worth {
     /// They are worth it.
@@ -105,7 +106,7 @@ pub enum Worth {
 }
 
 /// The gain on one device. All times are modelled.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gain {
     /// The cost of a cold read of the tree, now and after the moves.
     #[serde(flatten)]

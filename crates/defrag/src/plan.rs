@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use senesce_core::Extent;
 use senesce_probe::{
     collect::{EntryKind, Surveyed},
@@ -111,7 +112,7 @@ impl Batch {
 }
 
 /// The reason why a file is not moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftWhy {
     /// Moving it would save too few seeks: it is in a long sequence, or in long pieces. Without
@@ -158,7 +159,7 @@ impl LeftWhy {
 }
 
 /// Files that are not moved for one reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     /// Files.
     pub files: u64,

@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use senesce_core::{BlockOp, BlockRequest, Bytes, Nanos, Rng, SECTOR_BYTES, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceModel, DeviceSpec, Error};
 
 /// One point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BandwidthPoint {
     /// Bytes of each read.
     pub size_bytes: u64,

@@ -17,6 +17,7 @@
 //! A curve of effective bandwidth does not distinguish overhead from seeks. Of descriptions that
 //! fit equally well, the one nearest to the base is used.
 
+use schemars::JsonSchema;
 use senesce_core::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,7 @@ pub struct LineFit {
 }
 
 /// The measured and the modelled bandwidth at one size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Residual {
     /// Bytes of each read.
     pub size_bytes: u64,

@@ -2,6 +2,7 @@
 
 use std::ops::{AddAssign, Sub};
 
+use schemars::JsonSchema;
 use senesce_core::{BlockRequest, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ pub trait DeviceModel: Send {
 ///
 /// The parts of one request follow each other without a gap: their sum is the time from its arrival
 /// to its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceTimes {
     /// Wait until earlier requests were done.
     pub queue: Nanos,
@@ -125,7 +126,7 @@ impl Sub for ServiceTimes {
 }
 
 /// The counts of a model since it was built.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Served requests, with discards and flushes.
     pub requests: u64,

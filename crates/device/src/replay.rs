@@ -7,6 +7,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, num::NonZeroU32};
 
+use schemars::JsonSchema;
 use senesce_core::{BlockOp, BlockRequest, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ impl QueuePolicy {
 }
 
 /// The modelled cost of a sequence of requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceCost {
     /// The name of the model, such as `model: HDD 7.2K`.
     pub device: String,

@@ -1,11 +1,12 @@
 //! The events of a run, for an observer such as a progress bar or a log.
 
+use schemars::JsonSchema;
 use senesce_core::Bytes;
 use senesce_store::{CellKey, Role};
 use serde::Serialize;
 
 /// An event of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// An arm starts, or continues after `from_pulls`.
@@ -105,7 +106,7 @@ pub enum Event {
 }
 
 /// The cost of a grep test.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GrepCost {
     /// Seconds per GiB.
     pub seconds_per_gib: f64,
@@ -114,7 +115,7 @@ pub struct GrepCost {
 }
 
 /// A part of an arm's work, and its time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
     /// The phase, as in [`Event::Doing`]. `aging` before the checkpoint.
     pub what: String,

@@ -3,6 +3,7 @@
 
 use std::{fs, path::Path};
 
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Nanos};
 use senesce_exec::{FlowTally, ScriptLimits, make_script_files, run_script};
 use senesce_oplog::Script;
@@ -65,7 +66,7 @@ pub struct PersonalityRun {
 }
 
 /// The figures of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PersonalityFigures {
     /// Completed file operations.
     pub operations: u64,
@@ -95,7 +96,7 @@ impl PersonalityFigures {
 }
 
 /// The work of the modelled device during a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceFigures {
     /// Its name.
     pub name: String,
@@ -114,7 +115,7 @@ pub struct DeviceFigures {
 }
 
 /// The figures of a flow operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowFigures {
     /// Its name.
     pub name: String,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use rustix::io::Errno;
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_probe::{
     collect::collect_extents,
@@ -53,7 +54,7 @@ impl FileTarget {
 }
 
 /// The result, measured by FIEMAP.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FileReport {
     /// Extents before, adjacent ones merged; `None` for a new file.
     pub extents_before: Option<u64>,
@@ -121,7 +122,7 @@ pub(crate) fn fragment_in(
 }
 
 /// The change that a run would make to a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FilePlan {
     /// Extents now, adjacent ones merged; `None` for a new file.
     pub extents_before: Option<u64>,

@@ -3,6 +3,7 @@
 use std::{ffi::OsStr, path::Path, time::Duration};
 
 use rustix::io::Errno;
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Rng, Seed};
 use senesce_probe::{
     collect::{collect_btrfs_free_space, collect_free_extents},
@@ -41,7 +42,7 @@ pub struct FreeOptions {
 }
 
 /// The result, measured by the file system's own map.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FreeReport {
     /// Free space before.
     pub before: FreeSpaceFigures,
@@ -59,7 +60,7 @@ pub struct FreeReport {
 }
 
 /// The free space of a volume before a run, and the part that the run would leave.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FreePlan {
     /// Free space now.
     pub before: FreeSpaceFigures,

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use senesce_probe::{
     collect::{collect_space, collect_tree_extents},
     score::LayoutScorer,
@@ -23,7 +24,7 @@ use crate::{
 const NAMED: usize = 10;
 
 /// The result, measured by FIEMAP.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TreeReport {
     /// Files that have the requested number of extents.
     pub files: u64,
@@ -84,7 +85,7 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
 }
 
 /// The changes that a run would make to a tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TreePlan {
     /// Files that would be written.
     pub files: u64,

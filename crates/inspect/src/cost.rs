@@ -17,12 +17,13 @@
 //! shuffles them. XFS and Btrfs list files in the order in which they were made. XFS puts each new
 //! directory into the next allocation group, and the model does so too.
 
+use schemars::JsonSchema;
 use senesce_core::{BlockRequest, Nanos};
 use senesce_device::DeviceModel;
 use serde::Serialize;
 
 /// A figure for each of the four layouts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutCosts<T> {
     /// The layout that was found.
     pub as_it_lies: T,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use senesce_probe::{
     map::{BtrfsBlockGroup, BtrfsGroupType, BtrfsProfile, BtrfsSource},
     score::{FreeSpaceFigures, FreeSpaceWarning, LayoutFigures, VolumeMap, compute_free_space},
@@ -14,7 +15,7 @@ use crate::{cost::LayoutCosts, gaps::Gaps, judge::Judged, loss::LossSeconds};
 pub const INSPECT_SCHEMA: &str = "senesce-inspect/2";
 
 /// The complete result of an inspection.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Inspection {
     /// [`INSPECT_SCHEMA`].
     pub schema: &'static str,
@@ -42,6 +43,7 @@ pub struct Inspection {
     pub gaps: Gaps,
     /// The places of data. In JSON it is one list for each column.
     #[serde(serialize_with = "columns_of_map")]
+    #[schemars(with = "MapColumns")]
     pub map: VolumeMap,
     /// Bytes of the volume. Map cells after it have no meaning.
     pub volume_bytes: u64,
@@ -58,21 +60,30 @@ impl Inspection {
     }
 }
 
-/// Serializes a map as one list for each column. As objects, the cells of a map would be mostly
-/// names.
+/// A map as one list for each column. As objects, its cells would be mostly names.
+#[derive(Serialize, JsonSchema)]
+struct MapColumns {
+    /// Cells on each side of the picture: a power of two.
+    side: u32,
+    /// Bytes of a cell.
+    cell_bytes: u64,
+    /// Bytes of files' extents in each cell, in the order of the volume. Bytes that are neither
+    /// used nor free are metadata or unknown.
+    used: Vec<u64>,
+    /// Bytes of free extents in each cell.
+    free: Vec<u64>,
+    /// Extents that overlap each cell.
+    extents: Vec<u32>,
+    /// The file with the most bytes in each cell, as its number in the order of the tree. `None` if
+    /// no file has bytes in it.
+    owner: Vec<Option<u32>>,
+    /// Mean time of modification of the used bytes in each cell, seconds since 1970.
+    modified: Vec<i64>,
+}
+
 fn columns_of_map<S: Serializer>(map: &VolumeMap, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Columns {
-        side: u32,
-        cell_bytes: u64,
-        used: Vec<u64>,
-        free: Vec<u64>,
-        extents: Vec<u32>,
-        owner: Vec<Option<u32>>,
-        modified: Vec<i64>,
-    }
     let cells = &map.cells;
-    Columns {
+    MapColumns {
         side: map.side,
         cell_bytes: map.cell_bytes,
         used: cells.iter().map(|cell| cell.used_bytes).collect(),
@@ -85,7 +96,7 @@ fn columns_of_map<S: Serializer>(map: &VolumeMap, serializer: S) -> Result<S::Ok
 }
 
 /// The file system that was inspected.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TargetFigures {
     /// The directory, device or image.
     pub path: String,
@@ -120,7 +131,7 @@ pub struct TargetFigures {
 }
 
 /// The tree: counts and scores.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TreeFigures {
     /// Regular files.
     pub files: u64,
@@ -142,7 +153,7 @@ pub struct TreeFigures {
 }
 
 /// Numbers of extents that are not plain data in blocks of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpecialExtents {
     /// Compressed or encrypted: their length on the device is not reported.
     pub encoded: u64,
@@ -159,7 +170,7 @@ pub struct SpecialExtents {
 }
 
 /// The modelled cost of reading the tree on one device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DeviceCosts {
     /// The device, such as `model: HDD 7.2K`.
     pub device: String,
@@ -186,7 +197,7 @@ pub struct DeviceCosts {
 }
 
 /// The free space.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FreeSpace {
     /// The histogram. On Btrfs it has the free extents of the block groups for data, and the runs
     /// of the devices that belong to no block group.
@@ -204,7 +215,7 @@ pub struct FreeSpace {
 }
 
 /// The allocation areas of a RAID group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AreaGroup {
     /// The number of the RAID group.
     pub group: u32,
@@ -254,7 +265,7 @@ impl AreaGroup {
 }
 
 /// The space of a Btrfs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BtrfsSpace {
     /// The source of the free extents.
     pub source: BtrfsSource,
@@ -271,7 +282,7 @@ pub struct BtrfsSpace {
 
 /// The block groups of one purpose and profile. Lengths are logical: each copy needs the same
 /// again.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BtrfsPurpose {
     /// `data`, `metadata`, `system`, `mixed`.
     pub purpose: &'static str,
@@ -288,7 +299,7 @@ pub struct BtrfsPurpose {
 }
 
 /// A block group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BtrfsGroup {
     /// Where it starts, logical bytes.
     pub start_bytes: u64,
@@ -336,7 +347,7 @@ impl BtrfsGroup {
 }
 
 /// A file or directory that loses time, as modelled on the first device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Loser {
     /// Its path from the root of the inspection.
     pub path: String,
@@ -356,7 +367,7 @@ pub struct Loser {
 }
 
 /// A file that the map names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MappedFile {
     /// Its number in the order of the tree. Cells of the map use this number.
     pub number: u32,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A mount past which a file system is read.
@@ -14,7 +15,7 @@ pub struct Mounted {
 }
 
 /// Why the bytes that were read lack the last writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stale {
     /// It was read past a mount through which programs can write.
@@ -52,7 +53,7 @@ pub(crate) fn past_mount(path: &Path, mounted: &Mounted) -> String {
 }
 
 /// The data that the figures lack. All fields are absent or 0 if the figures are complete.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Gaps {
     /// Why the last writes are missing.
     pub stale: Option<Stale>,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use senesce_volume::{Medium, MediumKind, find_medium};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ const GRADES: [(f64, Grade); 4] =
 pub const NOTICEABLE_SECONDS: f64 = 1.0;
 
 /// How aged a layout is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
     /// Below 1.5 times the time of a fresh copy.
@@ -74,7 +75,7 @@ pub enum Judge {
 }
 
 /// The grade of a tree on the device that stores it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judged {
     /// The grade on that device.
     pub grade: Grade,
@@ -88,7 +89,7 @@ pub struct Judged {
 }
 
 /// The device that the verdict is for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JudgedDevice {
     /// The kind of the disk; `None` if the user named the model.
     pub kind: Option<MediumKind>,
@@ -99,7 +100,7 @@ pub struct JudgedDevice {
 }
 
 /// The grade on one modelled device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceJudgement {
     /// The device, such as `model: HDD 7.2K`.
     pub device: String,

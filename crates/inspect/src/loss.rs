@@ -1,5 +1,6 @@
 //! The loss against a fresh copy, and its parts.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cost::LayoutCosts;
@@ -10,7 +11,7 @@ const LEAST_LOSS: f64 = 0.02;
 
 /// Seconds by which a cold read takes longer than in a fresh copy, in total and by cause. A part
 /// that is a gain is negative, so that the parts add up to the total.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LossSeconds {
     /// The found layout − a fresh copy.
     pub total: f64,

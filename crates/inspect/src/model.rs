@@ -117,7 +117,7 @@ pub fn model_told(told: Told, options: &ModelOptions<'_>) -> Result<ModelledTree
 }
 
 /// The modelled cost of reading a tree before and after contents move.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct MoveCost {
     /// The device: `model: HDD 7.2K`.
     pub device: String,

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::{DoneStep, Outcome};
 
 /// How a log ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum Ended {
     /// With its trailer, whose totals and digest match.
@@ -33,7 +34,7 @@ impl fmt::Display for Ended {
 }
 
 /// What a log holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSummary {
     /// Steps.
     pub steps: u64,

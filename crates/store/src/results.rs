@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -20,7 +21,7 @@ pub const RUN_INFO_FILE: &str = "run.json";
 pub const EVENTS_FILE: &str = "events.ndjson";
 
 /// The description of a run; stored in [`RUN_INFO_FILE`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// The format of the results directory; the store sets it to [`FORMAT`].
     #[serde(default)]

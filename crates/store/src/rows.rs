@@ -4,10 +4,11 @@
 //! variant of the workload. A *cell* is one volume (full, empty or unaged) of an arm at one
 //! checkpoint.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The volume of an arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Aged while nearly full.
@@ -67,7 +68,7 @@ impl Role {
 }
 
 /// The key of a cell: the first columns of every table of measurements.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct CellKey {
     /// The arm's name, unique in the run: `ext4`, `xfs-gc`, `btrfs-git`.
     pub arm: String,

@@ -1,6 +1,7 @@
 //! Compares two sets of repeated figures: the ratio of their medians, and whether chance explains
 //! it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::spread::{Spread, compute_median, compute_quantile, compute_spread};
@@ -14,7 +15,7 @@ const RESAMPLES: usize = 2000;
 const FENCE: f64 = 1.5;
 
 /// The Mann-Whitney test of two sets of figures.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MannWhitney {
     /// Pairs in which the figure of the first set is the larger one; ties count half.
     pub u: f64,
@@ -26,7 +27,7 @@ pub struct MannWhitney {
 }
 
 /// The comparison of two sets of figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The first set.
     pub a: Spread,

@@ -5,6 +5,7 @@
 //! values are compared exactly. A *measured* figure has noise. It passes or fails if a one-sided
 //! Mann-Whitney test and the bootstrap interval of the ratio agree. Otherwise it is undecided.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ENOUGH_FIGURES, comparison::compute_mann_whitney, compute_comparison};
@@ -21,7 +22,7 @@ pub const PASS_BELOW: f64 = 0.05;
 const LARGEST_EFFECT: f64 = 1000.0;
 
 /// The outcome of a gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The figure is within the limit.
@@ -42,7 +43,7 @@ pub struct Limit {
 }
 
 /// The judgement of one measured figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// The outcome for the figure.
     pub outcome: Outcome,

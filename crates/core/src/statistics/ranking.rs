@@ -1,6 +1,7 @@
 //! Ranks items under two conditions, such as file systems aged and unaged, and finds pairs whose
 //! order changes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Comparison, Spread, compute_comparison, compute_mann_whitney, compute_spread};
@@ -23,7 +24,7 @@ pub struct Figures {
 }
 
 /// A row of the table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// The name of the volume.
     pub name: String,
@@ -36,7 +37,7 @@ pub struct Row {
 }
 
 /// The file systems in order, the best first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
     /// The order of the aged volumes.
     pub aged: Vec<String>,
@@ -47,7 +48,7 @@ pub struct Ranking {
 }
 
 /// A pair whose order changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The better one of the unaged volumes.
     pub better_unaged: String,

@@ -1,10 +1,11 @@
 //! Repeated figures: median, quartiles, and the confidence interval of the median.
 
 use crate::{Rng, Seed};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The spread of a repeated figure, in the figure's own unit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// The number of figures.
     pub count: u64,

@@ -23,6 +23,7 @@ use rustix::{
     fs::{Advice, OFlags, fadvise},
     io::Errno,
 };
+use schemars::JsonSchema;
 use senesce_core::Extent;
 use senesce_inspect::has_btrfs_quotas;
 use senesce_probe::{
@@ -61,7 +62,7 @@ const BTRFS_BATCH_FILES: usize = 256;
 const EXAMPLES: usize = 3;
 
 /// The reason why a file of the plan was not moved. The file is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Skip {
     /// It was changed, renamed or removed after the tree was listed.
@@ -259,7 +260,7 @@ pub struct ApplyOptions<'a> {
 }
 
 /// The result of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
     /// Files that were moved, in whole or in part.
     pub files: u64,
@@ -274,7 +275,7 @@ pub struct Applied {
 }
 
 /// Files that were skipped for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Skipped {
     /// Files.
     pub files: u64,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use senesce_core::{Extent, Space};
 use senesce_exec::{EngineTarget, collect_engine_extents};
 use senesce_probe::{
@@ -15,7 +16,7 @@ use serde::Serialize;
 use crate::{Error, Onto, arm::check_signal};
 
 /// The layout of the files below a directory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Layout {
     /// All regular files.
     pub files: u64,

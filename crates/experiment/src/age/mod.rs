@@ -10,6 +10,7 @@ mod until;
 
 use std::path::Path;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use senesce_core::{Bytes, Clock};
 use senesce_exec::{Guard, Latencies, LatencyHistogram, OpKind, Target, TimedTarget, apply_step_parallel};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, SpaceChange};
@@ -31,7 +32,7 @@ pub use until::{Ages, Until};
 const LOOK_EVERY_PERCENT: u64 = 2;
 
 /// The reason why the aging stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgeEnded {
     /// All requested ages are reached.
@@ -43,7 +44,7 @@ pub enum AgeEnded {
 }
 
 /// The result of an aging.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AgeEnd {
     /// The reason why it stopped.
     pub ended: AgeEnded,
@@ -76,7 +77,12 @@ pub struct AgeEnd {
     /// The figures that the workload itself reports, in its order. JSON has numbers where they are
     /// numbers.
     #[serde(serialize_with = "write_figures")]
+    #[schemars(schema_with = "figures_schema")]
     pub workload: Vec<(String, String)>,
+}
+
+fn figures_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "additionalProperties": { "type": ["number", "string"] } })
 }
 
 fn write_figures<S: Serializer>(figures: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
@@ -85,7 +91,7 @@ fn write_figures<S: Serializer>(figures: &[(String, String)], to: S) -> Result<S
 }
 
 /// Latency of the operations of one kind, nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AgeLatency {
     /// The kind, as results spell it.
     pub kind: &'static str,

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Seed};
 use senesce_probe::score::FreeSpaceFigures;
 use senesce_volume::{Backend, Custodian, Pace, Slot, Uuid, VirtualDevice, Volume, VolumeSpec};
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// An image and its circumstances.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteState {
     /// The file system's name.
     pub file_system: String,

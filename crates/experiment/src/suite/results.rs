@@ -1,5 +1,6 @@
 //! The results of a suite: every run, and the rates of file systems, fresh and aged.
 
+use schemars::JsonSchema;
 use senesce_core::{
     Seed,
     statistics::{Figures, Ranking, Spread, compute_comparison, compute_ranking, compute_rows, compute_spread},
@@ -13,7 +14,7 @@ use crate::personality::PersonalityFigures;
 pub const SUITE_RESULTS_SCHEMA: &str = "senesce-suite-results/1";
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteRun {
     /// The personality's name.
     pub personality: String,
@@ -36,7 +37,7 @@ pub struct SuiteRun {
 }
 
 /// Operations per second of one personality on one file system in one state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteFigure {
     /// The personality's name.
     pub personality: String,
@@ -57,7 +58,7 @@ pub struct SuiteFigure {
 }
 
 /// A ratio of medians with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Normal {
     /// The ratio.
     pub ratio: f64,
@@ -70,7 +71,7 @@ pub struct Normal {
 }
 
 /// The order of the file systems under one personality, fresh and in one state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SuiteRanking {
     /// The personality's name.
     pub personality: String,
@@ -81,7 +82,7 @@ pub struct SuiteRanking {
 }
 
 /// The whole result, as `results.json` stores it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SuiteResults {
     /// `senesce-suite-results/1`.
     pub schema: &'static str,

@@ -1,11 +1,12 @@
 //! The space of a Btrfs file system: block groups in its logical space, and the devices.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::FreeExtent;
 
 /// The layout of a block group on its devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BtrfsProfile {
     /// One copy.
@@ -147,7 +148,7 @@ pub struct BtrfsDevice {
 }
 
 /// The source of the free extents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BtrfsSource {
     /// The tree that Btrfs maintains for free space.

@@ -1,11 +1,12 @@
 //! Extents by the flags of the file system, so that unusual extents do not count as plain ones.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::map::{ExtentFlags, RawExtent};
 
 /// A number of extents, and their bytes of content.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExtentTally {
     /// Extents as FIEMAP reports them, without merging.
     pub extents: u64,
@@ -15,7 +16,7 @@ pub struct ExtentTally {
 
 /// The extents of a tree by kind. An extent with several flags counts under each: a compressed
 /// clone is encoded and shared. Only extents without any of these flags are plain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExtentKinds {
     /// Written, at a known position, of known length, of this file alone.
     pub plain: ExtentTally,

@@ -1,6 +1,7 @@
 //! The size of a file's extents: those too short for the device, and parts that huge pages could
 //! map.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::file_layout::Run;
@@ -8,7 +9,7 @@ use crate::map::{Placement, RawExtent};
 
 /// Extents shorter than the natural transfer size: from that size on a device reads at its full
 /// rate at any position. Extents are runs: adjacent ones are merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ShortExtents {
     /// The natural transfer size, bytes.
     pub natural_transfer_bytes: u64,
@@ -42,7 +43,7 @@ impl ShortExtents {
 
 /// The share of the files that is aligned for huge pages: 2 MiB of a file, from a multiple of 2 MiB
 /// on, at a multiple of 2 MiB of the device (or partition, or Btrfs logical space), in one extent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AlignedShare {
     /// Pieces of 2 MiB that files of these sizes have.
     pub pieces: u64,

@@ -1,9 +1,10 @@
 //! Free extents as a histogram by powers of two.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Free extents from `bucket_bytes` to below twice that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FreeSpaceBucket {
     /// The smallest extent of the bucket, bytes; a power of two.
     pub bucket_bytes: u64,
@@ -14,7 +15,7 @@ pub struct FreeSpaceBucket {
 }
 
 /// The free space of a volume.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FreeSpaceFigures {
     /// Free extents.
     pub extents: u64,

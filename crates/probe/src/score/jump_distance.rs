@@ -1,10 +1,11 @@
 //! Distances between consecutive files, as a histogram by powers of two.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Gaps from `at_least_blocks` to below twice that. The first bucket has the gap of zero: adjacent
 /// files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DistanceBucket {
     /// The smallest gap of the bucket, blocks: 0 or a power of two.
     pub at_least_blocks: u64,

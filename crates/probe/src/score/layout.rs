@@ -1,6 +1,7 @@
 //! The static layout of a tree: the share of it that a sequential reader finds at the next
 //! position.
 
+use schemars::JsonSchema;
 use senesce_core::Space;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use super::{
 use crate::map::RawExtent;
 
 /// The layout of the files of one size class.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeClass {
     /// The smallest size of the class, bytes: 0 or a power of two. The class ends below the next
     /// power.
@@ -32,7 +33,7 @@ pub struct SizeClass {
 }
 
 /// The layout of a tree.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayoutFigures {
     /// The address space of the extents' positions; on Btrfs not that of the device.
     pub space: Space,

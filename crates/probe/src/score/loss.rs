@@ -1,6 +1,7 @@
 //! The cause of each jump of a reader: a fragmented file, files that are not adjacent, or the
 //! metadata between them.
 
+use schemars::JsonSchema;
 use senesce_core::{BlockOp, BlockRequest, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub(super) enum Owner {
 
 /// The jumps of a reader by cause. A jump between two extents of one file is intrafile, between two
 /// files interfile. Every other jump, to or from a position without file content, is metadata.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LossFigures {
     /// Positions that the reader visited, except the first: accesses - 1.
     pub steps: u64,

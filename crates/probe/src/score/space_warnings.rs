@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use senesce_core::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub struct WarningLimits {
 }
 
 /// A warning that free space is too small or too fragmented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FreeSpaceWarning {
     /// There is no free extent.

@@ -1,6 +1,7 @@
 //! Scores of block traces: the number of discontinuities, their distances, and the sizes of
 //! requests.
 
+use schemars::JsonSchema;
 use senesce_core::{BlockOp, BlockRequest, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::jump_distance::{DistanceBucket, Distances};
 const SECTORS_PER_BLOCK: u64 = 8;
 
 /// Requests from `at_least_bytes` to below twice that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestSizeBucket {
     /// The smallest request of the bucket, bytes; a power of two.
     pub at_least_bytes: u64,
@@ -21,7 +22,7 @@ pub struct RequestSizeBucket {
 }
 
 /// The access pattern of reads, writes, or both.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessFigures {
     /// Requests that move data.
     pub requests: u64,
@@ -58,7 +59,7 @@ pub struct AccessFigures {
 }
 
 /// The layout figures of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceFigures {
     /// Reads, in issue order among themselves: read chain length, and the dynamic layout score of a
     /// grep test.

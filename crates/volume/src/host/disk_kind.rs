@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::fs::FileType;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceNumber, mountinfo::parse_mountinfo};
@@ -22,7 +23,7 @@ const VIRTUAL: [&str; 9] =
     ["qemu", "vmware", "virtual", "vbox", "msft", "elastic block store", "persistentdisk", "ebs_volume", "xen"];
 
 /// A kind of disk, by its costs of reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediumKind {
     /// A hard disk.

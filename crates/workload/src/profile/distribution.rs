@@ -1,5 +1,6 @@
 //! Whole files in the proportions of a distribution, and how far counts are from one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `total` in whole parts proportional to `weights`, by the method of Webster (Sainte-Laguë). With
@@ -41,7 +42,7 @@ pub fn apportion(weights: &[u64], total: u64) -> Vec<u64> {
 }
 
 /// The deviation of counts from a distribution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Deviation {
     /// Pearson's chi-square of the counts, over the bins that have weight.
     pub chi_square: f64,
