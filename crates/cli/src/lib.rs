@@ -18,6 +18,7 @@ mod machine;
 mod near;
 mod program;
 pub mod progress;
+pub mod schema;
 pub mod table;
 mod verb;
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
-pub const DEFRAG_REFUSAL: &str = "defrag_refusal";
+pub(crate) const DEFRAG_REFUSAL: &str = "defrag_refusal";
 /// Width of the longest bar.
 const BAR: usize = 24;
 

@@ -63,7 +63,7 @@ pub use figures::{Figures, render_figures};
 pub use html::{ReportOptions, render_report};
 pub use inspection::{InspectionOptions, render_inspection};
 pub use inspection_map::{MapColour, render_inspection_map};
-pub use inspection_screen::{DEFRAG_REFUSAL, inspection_screen};
+pub use inspection_screen::inspection_screen;
 pub use reproduction::{render_reproduction, render_reproduction_svg};
 pub use sparkline::sparklines;
 pub use suite::{SuiteOptions, render_suite};

@@ -11,6 +11,7 @@ mod image;
 mod look;
 mod profile;
 mod record;
+mod schema;
 mod tips;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -28,6 +29,7 @@ pub use image::*;
 pub use look::*;
 pub use profile::*;
 pub use record::*;
+pub use schema::*;
 
 use crate::engines::engines;
 
@@ -281,18 +283,13 @@ pub enum Verb {
         after_long_help = "Examples:\n  senesce kernels\n  senesce kernels --json | jq '.kernels[].file_systems'"
     )]
     Kernels(KernelsArgs),
-    /// Print the JSON schema of plans, suites or personalities, or the list of metrics.
+    /// Print the JSON schema of plans, suites, personalities and of every JSON output.
+    ///
+    /// Also prints the list of metrics.
     #[command(after_long_help = "Examples:\n  \
         senesce schema > plan.schema.json\n  \
-        senesce schema --of suite")]
-    Schema {
-        /// The kind. Default: plan.
-        #[arg(long, value_enum, default_value_t = SchemaOf::Plan, hide_default_value = true)]
-        of: SchemaOf,
-        /// Print the keys of a plan as Markdown.
-        #[arg(long, conflicts_with = "of")]
-        markdown: bool,
-    },
+        senesce schema --of inspect > inspect.schema.json")]
+    Schema(SchemaArgs),
     /// Print a completion script for a shell.
     ///
     /// The script asks senesce for values: devices, profiles, workloads, tables and runs.
@@ -320,19 +317,6 @@ pub enum Verb {
     /// Be process 1 of a guest kernel; started by the kernel.
     #[command(hide = true)]
     GuestInit(GuestInitArgs),
-}
-
-/// The kinds of files that have a schema.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum SchemaOf {
-    /// The plan of `run`.
-    Plan,
-    /// The plan of `bench --suite`.
-    Suite,
-    /// The personality of `bench --personality`.
-    Personality,
-    /// The metrics of `inspect --metrics`, as Markdown.
-    Metrics,
 }
 
 #[derive(Debug, Args)]

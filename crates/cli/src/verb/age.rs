@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Seed};
 use senesce_experiment::{
     AgeEnd, AgeEnded, AgeOptions, Layout, Onto, Source, age_into, create_untaken,
@@ -18,7 +19,8 @@ use senesce_volume::{
     Backend, Custodian, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device, check_mkfs_words, check_room,
     install_signal_cleanup,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     filling::{check_filling, fill_percent},
@@ -33,7 +35,26 @@ use crate::{
     engines::{engines, is_engine_place},
     exit::{failed, usage},
     machine::{count_threads, trusted_owners},
+    schema::document,
 };
+
+/// The version of [`AgeDocument`].
+pub(super) const AGE_SCHEMA: &str = "senesce-age/1";
+
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AgeDocument<'a> {
+    /// The aged volume or directory.
+    place: &'a str,
+    /// The reached age.
+    reached: &'a AgeEnd,
+    /// Files that hold the volume, with what is in them.
+    kept: &'a [String],
+    /// The requests to the drives of a garden, as in `senesce fs figures`. Absent elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    drives: Option<&'a Value>,
+}
 
 /// The directory that is made in one that holds something.
 const SUBDIRECTORY: &str = "senesce-aged";
@@ -362,11 +383,7 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
 /// In: `chains` of an engine.
 fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String], chains: Option<&Value>) -> Result<()> {
     if args.json {
-        let mut document = json!({ "schema": "senesce-age/1", "place": place, "reached": end, "kept": kept });
-        if let (Some(chains), Some(document)) = (chains, document.as_object_mut()) {
-            document.insert("drives".to_owned(), chains.clone());
-        }
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(AGE_SCHEMA, AgeDocument { place, reached: end, kept, drives: chains }));
     } else {
         print_end(place, end, kept, &next_command(args, place));
         chains.into_iter().for_each(print_chains);

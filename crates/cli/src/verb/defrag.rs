@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
     Advice, Applied, ApplyOptions, Gain, Left, LeftWhy, Order, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan,
@@ -141,16 +142,16 @@ pub(super) fn warn_of(tree: &Tree) {
 }
 
 /// The whole result as JSON.
-#[derive(Serialize)]
-struct Report {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Report {
     #[serde(flatten)]
     advice: Advice,
-    /// Absent if nothing was moved: a dry run, a refusal, nothing to move.
+    /// `None` if nothing was moved: a dry run, a refusal, nothing to move.
     applied: Option<Done>,
 }
 
 /// What was done.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Done {
     #[serde(flatten)]
     applied: Applied,

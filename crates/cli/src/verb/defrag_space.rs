@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Printable};
 use senesce_defrag::{
     Applied, ApplyOptions, Left, LeftWhy, PlanOptions, Tree, apply_space, balance_group, collect_tree, find_left,
@@ -31,15 +32,16 @@ use crate::{
 };
 
 /// The schema of [`Report`] as JSON.
-const SCHEMA: &str = "senesce-defrag-space/1";
+pub(super) const SCHEMA: &str = "senesce-defrag-space/1";
 /// The most that moves without `--budget`, bytes.
 const MOST_BYTES: u64 = 1 << 30;
 /// Nor does more than one part in this number of the free space move.
 const FREE_SHARE: u64 = 4;
 
 /// The whole result as JSON.
-#[derive(Serialize)]
-struct Report {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Report {
+    /// The version of this shape.
     schema: &'static str,
     /// The free space before.
     before: FreeSpaceFigures,
@@ -50,12 +52,12 @@ struct Report {
     /// The files whose contents cannot move. Not counted on Btrfs, where the kernel moves block
     /// groups.
     left: BTreeMap<LeftWhy, Left>,
-    /// Absent if nothing was moved.
+    /// `None` if nothing was moved.
     applied: Option<Done>,
 }
 
 /// What was done.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Done {
     #[serde(flatten)]
     applied: Applied,

@@ -1,11 +1,14 @@
 //! `senesce device`: the devices that costs are modelled for.
 
+mod transfer;
+
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Nanos, Printable, Seed};
 use senesce_device::{
     BandwidthPoint, Calibration, DeviceKind, DeviceSpec, PUBLISHED_HDD_CURVE, ReadExperiment, Residual,
@@ -15,14 +18,18 @@ use senesce_device::{
 use senesce_experiment::read_description;
 use senesce_probe::collect::{TransferLimit, TransferPoint, collect_transfer_curve};
 use senesce_report::{TransferOptions, render_transfer, render_transfer_svg};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
+use self::transfer::{FRACTIONS, MeasuredPoint, Scale, curve_of};
+pub(super) use self::transfer::{TRANSFER_SCHEMA, TransferDocument};
 use super::output::{check_description, check_files};
 use crate::{
     args::{DeviceArgs, DeviceVerb},
     clock::SystemClock,
     exit::usage,
     near::find_near,
+    schema::document,
 };
 
 /// Places of reads follow from it.
@@ -41,9 +48,6 @@ const WORST_ERROR_PERCENT: f64 = 25.0;
 
 /// The device of which a curve was published.
 const PUBLISHED_DEVICE: &str = "hdd-7200";
-
-/// Of the best bandwidth, for natural transfer sizes. Source: A. Conway et al., USENIX FAST 2017.
-const FRACTIONS: [f64; 2] = [0.5, 0.9];
 
 /// Lists, shows or measures them.
 pub fn device(args: DeviceArgs) -> Result<()> {
@@ -90,8 +94,31 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
     DeviceSpec::parse(&text).map_err(|error| usage(format!("{name}: {error}"), None))
 }
 
+/// The version of [`DevicesDocument`].
+pub(super) const DEVICES_SCHEMA: &str = "senesce-devices/1";
+
+/// What `list` prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DevicesDocument {
+    /// The built-in models.
+    devices: Vec<ListedDevice>,
+}
+
+/// A built-in model.
+#[derive(Serialize, JsonSchema)]
+struct ListedDevice {
+    /// The name for `--device`.
+    name: &'static str,
+    /// The model.
+    title: String,
+    /// Its size.
+    capacity_bytes: u64,
+    /// The rate of long reads, megabytes (10^6 bytes) per second. `None` if it is not known.
+    sequential_megabytes_per_second: Option<f64>,
+}
+
 fn list(json: bool) -> Result<()> {
-    let mut rows = Vec::new();
+    let mut devices = Vec::new();
     if !json {
         println!("{:<12} {:<12} {:>10} {:>18}", "name", "model", "capacity", "sequential reads");
     }
@@ -101,10 +128,12 @@ fn list(json: bool) -> Result<()> {
         let rate = spec.constants.get("outer_rate").or(spec.constants.get("link_rate"));
         let rate = rate.map(|constant| constant.value);
         match json {
-            true => rows.push(serde_json::json!({
-                "name": name, "title": spec.title, "capacity_bytes": spec.capacity_bytes(),
-                "sequential_megabytes_per_second": rate,
-            })),
+            true => devices.push(ListedDevice {
+                name,
+                capacity_bytes: spec.capacity_bytes(),
+                title: spec.title,
+                sequential_megabytes_per_second: rate,
+            }),
             false => {
                 let rate = rate.map_or("unknown".to_owned(), |rate| format!("{rate:.0} MB/s"));
                 println!("{name:<12} {:<12} {:>10} {rate:>18}", spec.title, Bytes(spec.capacity_bytes()));
@@ -112,8 +141,7 @@ fn list(json: bool) -> Result<()> {
         }
     }
     if json {
-        let document = serde_json::json!({"schema": "senesce-devices/1", "devices": rows});
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(DEVICES_SCHEMA, DevicesDocument { devices }));
     }
     Ok(())
 }
@@ -321,8 +349,8 @@ impl Measured {
             mib_per_second: residual.modelled_mib_per_second,
         });
         let mut curves = vec![
-            curve_json("measured", "measured", &self.points)?,
-            curve_json(&self.fitted.spec.name, "fitted", &modelled.collect::<Vec<_>>())?,
+            curve_of("measured", "measured", &self.points)?,
+            curve_of(&self.fitted.spec.name, "fitted", &modelled.collect::<Vec<_>>())?,
         ];
         let mut models = presets().map(|(name, _)| read_device(name)).collect::<Result<Vec<_>>>()?;
         if find_preset(&base.name).is_none() {
@@ -333,27 +361,28 @@ impl Measured {
             let largest = Bytes(self.sizes.last().copied().unwrap_or_default());
             let experiment = ReadExperiment { reads: whole.reads.min(reads_of_model(spec.kind, largest)), ..whole };
             let points = compute_bandwidth_curve(&spec, self.sizes.iter().copied(), &experiment)?;
-            curves.push(curve_json(&spec.title, "model", &points)?);
+            curves.push(curve_of(&spec.title, "model", &points)?);
         }
-        let scales = self.fitted.scales.iter().map(|(keys, factor)| json!({ "keys": keys, "factor": factor }));
-        Ok(json!({
-            "schema": "senesce-transfer/1",
-            "senesce_version": env!("CARGO_PKG_VERSION"),
-            "path": self.path.display().to_string(),
-            "length_bytes": self.length.0,
-            "reads": self.reads,
-            "base": base.name,
-            "curves": curves,
-            "measured": self.measured.iter().map(|point| json!({
-                "size_bytes": point.size_bytes,
-                "reads": point.reads,
-                "wall_seconds": point.wall.as_secs_f64(),
-                "spread": point.spread(),
-            })).collect::<Vec<_>>(),
-            "residuals": self.fitted.residuals,
-            "warnings": misfits(&self.fitted.residuals),
-            "scales": scales.collect::<Vec<_>>(),
-        }))
+        let scales = self.fitted.scales.iter().map(|(keys, factor)| Scale { keys: keys.clone(), factor: *factor });
+        let measured = self.measured.iter().map(|point| MeasuredPoint {
+            size_bytes: point.size_bytes,
+            reads: point.reads,
+            wall_seconds: point.wall.as_secs_f64(),
+            spread: point.spread(),
+        });
+        let transfer = TransferDocument {
+            senesce_version: env!("CARGO_PKG_VERSION"),
+            path: self.path.display().to_string(),
+            length_bytes: self.length.0,
+            reads: self.reads,
+            base: base.name.clone(),
+            curves,
+            measured: measured.collect(),
+            residuals: self.fitted.residuals.clone(),
+            warnings: misfits(&self.fitted.residuals),
+            scales: scales.collect(),
+        };
+        Ok(document(TRANSFER_SCHEMA, transfer))
     }
 }
 
@@ -369,14 +398,6 @@ fn misfits(residuals: &[Residual]) -> Vec<String> {
         )
     });
     said.collect()
-}
-
-fn curve_json(name: &str, kind: &str, points: &[BandwidthPoint]) -> Result<Value> {
-    let natural = |fraction: f64| -> Result<Value> {
-        Ok(json!({ "fraction": fraction, "size_bytes": compute_natural_transfer_size(points, fraction)? }))
-    };
-    let natural = FRACTIONS.map(natural).into_iter().collect::<Result<Vec<_>>>()?;
-    Ok(json!({ "name": name, "kind": kind, "points": points, "natural_transfer_sizes": natural }))
 }
 
 fn draw(transfer: &Value, html: Option<&Path>, svg: Option<&Path>) -> Result<()> {

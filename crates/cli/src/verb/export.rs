@@ -1,10 +1,17 @@
 //! `senesce export`: result tables as CSV or JSON.
 
 use anyhow::Result;
-use senesce_store::{Results, Table};
+use senesce_experiment::Event;
+use senesce_store::{ColumnType, EVENTS_SCHEMA, FORMAT, Results, RunInfo, Table};
+use serde_json::{Map, Value, json};
 
 use super::show::read_results;
-use crate::{args::ExportArgs, exit::usage, near::find_near};
+use crate::{
+    args::ExportArgs,
+    exit::usage,
+    near::find_near,
+    schema::{Versioned, schema_of},
+};
 
 /// Writes to stdout.
 pub fn export(args: ExportArgs) -> Result<()> {
@@ -30,4 +37,67 @@ pub fn export(args: ExportArgs) -> Result<()> {
 pub fn write_json(results: &Results) -> Result<()> {
     print!("{}", results.export_json());
     Ok(())
+}
+
+/// The JSON schema of [`write_json`]. Its version is in the key `format` of the run.
+pub fn results_schema() -> Value {
+    let mut run = schema_of::<RunInfo>(FORMAT);
+    if let Some(run) = run.as_object_mut() {
+        run.remove("$schema");
+        run.remove("title");
+    }
+    let mut properties = Map::from_iter([("run".to_owned(), run)]);
+    for table in Table::ALL {
+        let columns = table.columns();
+        let required: Vec<&str> = columns.iter().map(|column| column.name).collect();
+        let values = columns.iter().map(|column| {
+            let unit = if column.unit.is_empty() { String::new() } else { format!(" Unit: {}.", column.unit) };
+            let value = json!({ "description": format!("{}{unit}", column.description) });
+            (column.name.to_owned(), with_type(value, column.column_type))
+        });
+        let row = json!({ "type": "object", "properties": Map::from_iter(values), "required": required });
+        let rows = json!({ "description": table.description(), "type": "array", "items": row });
+        properties.insert(table.name().to_owned(), rows);
+    }
+    let required: Vec<&String> = properties.keys().collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": FORMAT,
+        "description": "All result tables of a run. A missing number is null.",
+        "type": "object",
+        "required": required,
+        "properties": properties,
+    })
+}
+
+/// Adds the type of a column to a schema of its values.
+fn with_type(mut schema: Value, column: ColumnType) -> Value {
+    let (of, least) = match column {
+        ColumnType::Text => (json!("string"), None),
+        ColumnType::OptionalText => (json!(["string", "null"]), None),
+        ColumnType::UInt64 => (json!("integer"), Some(0)),
+        ColumnType::OptionalUInt64 => (json!(["integer", "null"]), Some(0)),
+        ColumnType::Float64 => (json!(["number", "null"]), None),
+        ColumnType::Boolean => (json!("boolean"), None),
+    };
+    schema["type"] = of;
+    if let Some(least) = least {
+        schema["minimum"] = least.into();
+    }
+    schema
+}
+
+/// The JSON schema of a line of `events.ndjson`.
+pub fn events_schema() -> Value {
+    let mut schema = schema_of::<Versioned<Event>>(EVENTS_SCHEMA);
+    let released = json!({
+        "description": "A resource that the run held at its end was removed.",
+        "type": "object",
+        "properties": { "event": { "type": "string", "const": "released" }, "resource": { "type": "string" } },
+        "required": ["event", "resource"],
+    });
+    if let Some(kinds) = schema["oneOf"].as_array_mut() {
+        kinds.push(released);
+    }
+    schema
 }

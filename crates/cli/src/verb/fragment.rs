@@ -7,14 +7,38 @@ use senesce_fragment::{
     fragment_tree, plan_file, plan_free_space, plan_tree,
 };
 
+use schemars::JsonSchema;
 use senesce_experiment::ErrorKind;
 use senesce_volume::install_signal_cleanup;
+use serde::Serialize;
 
 use super::home::with_home;
 use crate::{
     args::FragmentArgs,
     exit::{Failure, failed, usage},
+    schema::document,
 };
+
+pub(super) const FILE_SCHEMA: &str = "senesce-fragment-file/1";
+pub(super) const FILE_PLAN_SCHEMA: &str = "senesce-fragment-file-plan/1";
+pub(super) const TREE_PLAN_SCHEMA: &str = "senesce-fragment-tree-plan/1";
+pub(super) const TREE_SCHEMA: &str = "senesce-fragment-tree/1";
+pub(super) const FREE_SPACE_SCHEMA: &str = "senesce-fragment-free-space/1";
+pub(super) const FREE_SPACE_PLAN_SCHEMA: &str = "senesce-fragment-free-space-plan/1";
+
+/// What a run prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Reached<T> {
+    /// The reached fragmentation.
+    reached: T,
+}
+
+/// What a dry run prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Planned<T> {
+    /// The changes that a run would make.
+    plan: T,
+}
 
 /// Fragments, and says what was reached.
 pub fn fragment(args: FragmentArgs) -> Result<()> {
@@ -40,8 +64,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
     }
     let report = with_home(|custodian| fragment_file(custodian, &args.path, target, args.size).map_err(explain))?;
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-fragment-file/1", "reached": report });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(FILE_SCHEMA, Reached { reached: report }));
         return Ok(());
     }
     let score = report.layout_score.map_or("none".to_owned(), |score| format!("{score:.6}"));
@@ -61,8 +84,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
 fn preview_file(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     let plan = plan_file(&args.path, target, args.size).map_err(explain)?;
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-fragment-file-plan/1", "plan": plan });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(FILE_PLAN_SCHEMA, Planned { plan }));
         return Ok(());
     }
     let before = plan.extents_before.map_or(String::new(), |before| format!(" (now: {before})"));
@@ -77,8 +99,7 @@ fn preview_file(args: &FragmentArgs, target: FileTarget) -> Result<()> {
 fn preview_tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     let plan = plan_tree(&args.path, target).map_err(explain)?;
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-fragment-tree-plan/1", "plan": plan });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(TREE_PLAN_SCHEMA, Planned { plan: &plan }));
     } else {
         let (files, bytes) = (plan.files, Bytes(plan.bytes));
         println!(
@@ -112,8 +133,7 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
     }
     let report = with_home(|custodian| fragment_tree(custodian, &args.path, target).map_err(explain))?;
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-fragment-tree/1", "reached": report });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(TREE_SCHEMA, Reached { reached: &report }));
     } else {
         let figure = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.6}"));
         println!("{}: {} files cut, {} left as they were", Printable::new(&args.path), report.files, report.left);
@@ -138,8 +158,7 @@ fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
     let report =
         with_home(|custodian| fragment_free_space(custodian, &args.path, histogram, &options).map_err(explain))?;
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-fragment-free-space/1", "reached": report });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(FREE_SPACE_SCHEMA, Reached { reached: report }));
         return Ok(());
     }
     print_free(args, histogram, &report);
@@ -150,8 +169,7 @@ fn free_space(args: &FragmentArgs, histogram: &Histogram) -> Result<()> {
 fn preview_free(args: &FragmentArgs, histogram: &Histogram, options: &FreeOptions) -> Result<()> {
     let plan = plan_free_space(&args.path, histogram, options).map_err(explain)?;
     if args.json {
-        let document = serde_json::json!({ "schema": "senesce-fragment-free-space-plan/1", "plan": plan });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(FREE_SPACE_PLAN_SCHEMA, Planned { plan }));
         return Ok(());
     }
     println!(

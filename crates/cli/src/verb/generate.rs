@@ -6,31 +6,25 @@ use anyhow::{Context, Result};
 use clap::Command;
 use clap_complete::env::Shells;
 
-use super::output::check_output_directory;
+use super::{output::check_output_directory, schemas::output_schema};
 use crate::{
-    args::{Cli, CompletionsArgs, EXIT_CODES, ManArgs, SchemaOf, ShellArg},
+    args::{Cli, CompletionsArgs, EXIT_CODES, ManArgs, SchemaArgs, SchemaOf, ShellArg},
     engines::engines,
     exit::usage,
     out::Stdout,
 };
 
-/// The JSON schema of a kind of file.
-pub fn schema(of: SchemaOf) -> Result<()> {
-    print!(
-        "{}",
-        match of {
-            SchemaOf::Plan => senesce_experiment::plan::plan_schema_json(),
-            SchemaOf::Suite => senesce_experiment::suite::suite_schema_json(),
-            SchemaOf::Personality => senesce_experiment::personality_schema_json(),
-            SchemaOf::Metrics => super::metrics::reference(),
-        }
-    );
-    Ok(())
-}
-
-/// The keys of a plan as Markdown.
-pub fn plan_reference() -> Result<()> {
-    Ok(Stdout.write_all(senesce_experiment::plan::plan_reference().as_bytes())?)
+/// The JSON schema of a kind of file or output, or the keys of a plan as Markdown.
+pub fn schema(args: &SchemaArgs) -> Result<()> {
+    let text = match args.of {
+        SchemaOf::Plan if args.markdown => senesce_experiment::plan::plan_reference(),
+        SchemaOf::Plan => senesce_experiment::plan::plan_schema_json(),
+        SchemaOf::Suite => senesce_experiment::suite::suite_schema_json(),
+        SchemaOf::Personality => senesce_experiment::personality_schema_json(),
+        SchemaOf::Metrics => super::metrics::reference(),
+        of => format!("{:#}\n", output_schema(of).context("the kind has no schema")?),
+    };
+    Ok(Stdout.write_all(text.as_bytes())?)
 }
 
 /// A completion script. It calls `senesce` with `COMPLETE` set, so that values are current.

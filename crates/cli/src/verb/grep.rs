@@ -3,13 +3,44 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Seed, never};
 use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern};
+use serde::Serialize;
 
 use crate::{
     args::{GrepArgs, OrderArg},
     clock::SystemClock,
+    schema::document,
 };
+
+/// The version of [`GrepDocument`].
+pub(super) const GREP_SCHEMA: &str = "senesce-grep/1";
+
+/// What is printed as JSON, one line for each run.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct GrepDocument {
+    /// The number of the run, from 0.
+    repetition: u64,
+    /// Wall time, nanoseconds.
+    wall_ns: u64,
+    /// Bytes allocated to the files.
+    allocated_bytes: u64,
+    /// Bytes read from the files.
+    read_bytes: u64,
+    /// Files that were read.
+    files: u64,
+    /// Directories that were listed.
+    directories: u64,
+    /// User time of the processor, microseconds.
+    user_us: u64,
+    /// System time of the processor, microseconds.
+    system_us: u64,
+    /// Whether the processor set the pace, not the device.
+    cpu_bound: bool,
+    /// Files that could not be read.
+    unreadable_files: u64,
+}
 
 /// Runs the test and prints its figures.
 pub fn grep(args: GrepArgs) -> Result<()> {
@@ -58,17 +89,19 @@ fn print(figures: &GrepFigures) {
 }
 
 fn json(figures: &GrepFigures, repetition: u64) -> serde_json::Value {
-    serde_json::json!({
-        "schema": "senesce-grep/1",
-        "repetition": repetition,
-        "wall_ns": figures.wall.0,
-        "allocated_bytes": figures.allocated_bytes,
-        "read_bytes": figures.read_bytes,
-        "files": figures.files,
-        "directories": figures.directories,
-        "user_us": (figures.user_seconds * 1e6) as u64,
-        "system_us": (figures.system_seconds * 1e6) as u64,
-        "cpu_bound": figures.is_cpu_bound(),
-        "unreadable_files": figures.errors_count,
-    })
+    document(
+        GREP_SCHEMA,
+        GrepDocument {
+            repetition,
+            wall_ns: figures.wall.0,
+            allocated_bytes: figures.allocated_bytes,
+            read_bytes: figures.read_bytes,
+            files: figures.files,
+            directories: figures.directories,
+            user_us: (figures.user_seconds * 1e6) as u64,
+            system_us: (figures.system_seconds * 1e6) as u64,
+            cpu_bound: figures.is_cpu_bound(),
+            unreadable_files: figures.errors_count,
+        },
+    )
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Printable};
 use senesce_image::{
     Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, restore_device, save, save_open,
@@ -19,6 +20,7 @@ use senesce_volume::{
     SuperblockIdentity, Volume, VolumeSpec, check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted,
     read_superblock, read_used_bytes,
 };
+use serde::Serialize;
 
 use super::{fresh::check_new, home::with_home, place::check_new_files};
 use crate::{
@@ -26,6 +28,7 @@ use crate::{
     clock::SystemClock,
     exit::{failed, usage},
     machine::count_threads,
+    schema::document,
 };
 
 /// Saves, restores, lists or verifies.
@@ -341,30 +344,60 @@ pub fn explain(error: senesce_image::Error) -> anyhow::Error {
     }
 }
 
+/// The version of [`ImageListDocument`].
+pub(super) const IMAGE_LIST_SCHEMA: &str = "senesce-image-list/1";
+
+/// What `list` prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ImageListDocument {
+    /// The containers.
+    containers: Vec<Listed>,
+}
+
+/// A container.
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// The file.
+    path: String,
+    /// The file system in it. `None` if it is not known.
+    file_system: Option<String>,
+    /// Bytes of the volume.
+    volume_bytes: u64,
+    /// Bytes of the volume that are stored, uncompressed.
+    data_bytes: u64,
+    /// Bytes of the container.
+    stored_bytes: u64,
+    /// The hash of the content.
+    content_hash: String,
+    /// The version of senesce that wrote it.
+    senesce: String,
+    /// Circumstances of the volume.
+    circumstances: BTreeMap<String, String>,
+}
+
 fn list(paths: &[PathBuf], json: bool) -> Result<()> {
-    let mut documents = Vec::new();
+    let mut containers = Vec::new();
     for path in find_containers(paths)? {
         check_interrupted("image list")?;
         let container = Container::open_until(&path, is_interrupted).map_err(explain)?;
         let description = container.description();
         if json {
-            documents.push(serde_json::json!({
-                "path": path.to_string_lossy(),
-                "file_system": description.file_system,
-                "volume_bytes": container.volume_bytes(),
-                "data_bytes": container.data_bytes(),
-                "stored_bytes": container.stored_bytes(),
-                "content_hash": container.content_hash(),
-                "senesce": container.senesce_version(),
-                "circumstances": description.circumstances,
-            }));
+            containers.push(Listed {
+                path: path.to_string_lossy().into_owned(),
+                file_system: description.file_system.clone(),
+                volume_bytes: container.volume_bytes(),
+                data_bytes: container.data_bytes(),
+                stored_bytes: container.stored_bytes(),
+                content_hash: container.content_hash().to_owned(),
+                senesce: container.senesce_version().to_owned(),
+                circumstances: description.circumstances.clone(),
+            });
             continue;
         }
         print!("{}", render_listed(&path, &container));
     }
     if json {
-        let document = serde_json::json!({ "schema": "senesce-image-list/1", "containers": documents });
-        println!("{}", serde_json::to_string_pretty(&document)?);
+        println!("{:#}", document(IMAGE_LIST_SCHEMA, ImageListDocument { containers }));
     }
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::{cell::Cell, fs, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Clock, Printable};
-use senesce_defrag::find_mover;
+use senesce_defrag::{Worth, find_mover};
 use senesce_device::DeviceSpec;
 use senesce_inspect::{
     Access, DeviceJudgement, InspectOptions, Inspection, Judge, Judged, NOTICEABLE_SECONDS, Target, find_target,
@@ -12,8 +13,7 @@ use senesce_inspect::{
 };
 use senesce_report::{InspectionOptions, inspection_screen, render_inspection, render_inspection_map, tree_screen};
 use senesce_volume::{FileSystemKind, Host, LinuxHost, install_signal_cleanup, interrupted};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::{
     defrag::advise_on,
@@ -158,16 +158,15 @@ fn inspect_place(
         inspection.map_files.clear();
         inspection.map_directories.clear();
     }
-    let mut figures = inspection.to_json();
-    if let Some(problem) = why_not_defrag(&args.path, &host) {
-        figures[senesce_report::DEFRAG_REFUSAL] = problem.into();
-    }
+    let mut document =
+        InspectionDocument { inspection, defrag_refusal: why_not_defrag(&args.path, &host), defrag: None };
     let is_tree = order.is_none() && access == Access::ThroughMount && garden.or(evergreen).is_none();
     // The advice lists the tree again. Metrics do not have it, and idle reads must stay few.
     let is_wanted = args.limits.max_seconds.is_none() && args.limits.metrics.is_none() && !args.idle;
     if is_tree && is_wanted && args.path.is_dir() {
-        figures["defrag"] = advise_defrag(&args, &inspection)?;
+        document.defrag = Some(advise_defrag(&args, &document.inspection)?);
     }
+    let figures = serde_json::to_value(document)?;
     match order {
         Some(Order { figures: path, .. }) => {
             let bytes = serde_json::to_vec(&figures)?;
@@ -191,30 +190,69 @@ fn why_not_defrag(path: &Path, host: &LinuxHost) -> Option<String> {
     }
 }
 
-/// The moves that `senesce defrag` would make in a mounted tree. Null if it moves no files there.
-fn advise_defrag(args: &InspectArgs, inspection: &Inspection) -> Result<Value> {
-    let Some(cost) = inspection.costs.first() else { return Ok(Value::Null) };
-    let (device, now) = (&cost.device, cost.seconds.as_it_lies);
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct InspectionDocument {
+    #[serde(flatten)]
+    inspection: Inspection,
+    /// Why `senesce defrag` refuses the file system. Absent if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    defrag_refusal: Option<String>,
+    /// The advice of `senesce defrag`; null if it moves no files there. Absent if the inspection
+    /// is not of a mounted tree, or has a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    defrag: Option<Option<DefragAdvice>>,
+}
+
+/// The advice of `senesce defrag` for the first device.
+#[derive(Serialize, JsonSchema)]
+struct DefragAdvice {
+    /// Whether a run is worth it.
+    worth: Worth,
+    /// The device.
+    device: String,
+    /// Seconds of a cold read of the tree as it is.
+    now_seconds: f64,
+    #[serde(flatten)]
+    moves: Option<AdvisedMoves>,
+}
+
+/// The moves. Absent if no order of files would save a noticeable time.
+#[derive(Serialize, JsonSchema)]
+struct AdvisedMoves {
+    /// Files that would move.
+    files: u64,
+    /// Their bytes.
+    moved_bytes: u64,
+    /// Seconds of a cold read after the moves. `None` if there is nothing to move.
+    after_seconds: Option<f64>,
+    /// Cold reads after which the moves have saved their own time. `None` if they save none.
+    reads_to_pay_back: Option<f64>,
+}
+
+/// The moves that `senesce defrag` would make in a mounted tree. `None` if it moves no files there.
+fn advise_defrag(args: &InspectArgs, inspection: &Inspection) -> Result<Option<DefragAdvice>> {
+    let Some(cost) = inspection.costs.first() else { return Ok(None) };
+    let (device, now) = (cost.device.clone(), cost.seconds.as_it_lies);
     // No moves reach a cost below that of the best order.
     if now - cost.seconds.best_order < NOTICEABLE_SECONDS {
-        return Ok(json!({ "worth": "no", "device": device, "now_seconds": now }));
+        return Ok(Some(DefragAdvice { worth: Worth::No, device, now_seconds: now, moves: None }));
     }
     let (judge, devices) = choose_devices(&args.device, &args.path)?;
     let advice = advise_on(&args.path, &devices, judge.models(), count_threads(args.threads));
     if let Some(signal) = interrupted() {
         return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
     }
-    let Ok(advice) = advice else { return Ok(Value::Null) };
+    let Ok(advice) = advice else { return Ok(None) };
     let gain = advice.gains.first();
-    Ok(json!({
-        "worth": advice.worth,
-        "device": device,
-        "files": advice.files,
-        "moved_bytes": advice.moved_bytes,
-        "now_seconds": gain.map_or(now, |gain| gain.cost.now_seconds),
-        "after_seconds": gain.map(|gain| gain.cost.after_seconds),
-        "reads_to_pay_back": gain.and_then(|gain| gain.reads_to_pay_back),
-    }))
+    let moves = AdvisedMoves {
+        files: advice.files,
+        moved_bytes: advice.moved_bytes,
+        after_seconds: gain.map(|gain| gain.cost.after_seconds),
+        reads_to_pay_back: gain.and_then(|gain| gain.reads_to_pay_back),
+    };
+    let now_seconds = gain.map_or(now, |gain| gain.cost.now_seconds);
+    Ok(Some(DefragAdvice { worth: advice.worth, device, now_seconds, moves: Some(moves) }))
 }
 
 /// Prints the figures, and writes the requested files.

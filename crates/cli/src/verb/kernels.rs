@@ -1,37 +1,48 @@
 //! `senesce kernels`: the kernels that runs can use, their file systems, and what is missing.
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use senesce_guest::{PACKAGE, find_kernel};
 use senesce_volume::{FileSystemKind, Host, LinuxHost, is_guest};
 use serde::Serialize;
 
-use crate::args::KernelsArgs;
+use crate::{args::KernelsArgs, schema::Versioned};
+
+/// The version of [`Listing`].
+pub(super) const KERNELS_SCHEMA: &str = "senesce-kernels/1";
 
 /// What is printed as JSON.
-#[derive(Serialize)]
-struct Listing {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Listing {
+    /// The kernels.
     kernels: Vec<Kernel>,
+    /// The programs that make file systems.
     mkfs: Vec<Mkfs>,
 }
 
-#[derive(Serialize)]
+/// A kernel.
+#[derive(Serialize, JsonSchema)]
 struct Kernel {
     /// `host` or `uml`.
     kind: &'static str,
-    /// None if there is none.
+    /// `None` if there is none.
     release: Option<String>,
     /// The kinds of plans that it mounts.
     file_systems: Vec<&'static str>,
-    /// The reason that it cannot be used now.
+    /// The reason that it cannot be used now. `None` if it can be used.
     missing: Option<String>,
     /// What the user can do about it.
     hint: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A program that makes file systems.
+#[derive(Serialize, JsonSchema)]
 struct Mkfs {
+    /// The kind of file system.
     file_system: &'static str,
+    /// The name of the program.
     tool: &'static str,
+    /// Where it is. `None` if it is not installed.
     path: Option<String>,
     /// The Debian package of a tool that is missing.
     package: Option<&'static str>,
@@ -42,7 +53,7 @@ pub fn kernels(args: &KernelsArgs) -> Result<()> {
     let host = LinuxHost::default();
     let listing = Listing { kernels: vec![this_machine(&host)?, uml()], mkfs: mkfs_tools(&host) };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&listing)?);
+        println!("{}", serde_json::to_string_pretty(&Versioned::new(KERNELS_SCHEMA, &listing))?);
         return Ok(());
     }
     for kernel in &listing.kernels {

@@ -14,8 +14,11 @@ use crate::{
     args::{LogArgs, LogVerb},
     exit::{failed, usage},
     out::Stdout,
+    schema::Versioned,
 };
 
+/// The version of the summary of a log as JSON.
+pub(super) const LOG_STAT_SCHEMA: &str = "senesce-log-stat/1";
 /// The name of an arm's log.
 const LOG: &str = "oplog.senesce-log";
 
@@ -43,7 +46,7 @@ pub fn log(args: LogArgs) -> Result<()> {
             check_is_log(&log)?;
             let summary = verify(&log)?;
             if json {
-                writeln!(out, "{}", serde_json::to_string_pretty(&summary)?)?;
+                writeln!(out, "{}", serde_json::to_string_pretty(&Versioned::new(LOG_STAT_SCHEMA, &summary))?)?;
             } else {
                 write_summary(&mut out, &summary)?;
             }

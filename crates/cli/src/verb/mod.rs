@@ -33,6 +33,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;
+mod schemas;
 pub mod show;
 pub mod synth;
 pub mod trace;

@@ -6,16 +6,38 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_experiment::read_description;
 use senesce_workload::profile::{
-    AgingProfile, builtin_profiles, compute_difference, draw_difference, draw_profile, find_builtin, merge_profiles,
+    AgingProfile, Deviation, builtin_profiles, compute_difference, draw_difference, draw_profile, find_builtin,
+    merge_profiles,
 };
+use serde::Serialize;
 
 use super::{capture::capture, output::check_description};
 use crate::{
     args::{ProfileArgs, ProfileVerb},
     exit::usage,
+    schema::document,
 };
+
+/// The version of [`ProfileDiffDocument`].
+pub(super) const PROFILE_DIFF_SCHEMA: &str = "senesce-profile-diff/1";
+
+/// What `diff` prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProfileDiffDocument {
+    /// The name of the profile that was found.
+    found: String,
+    /// The name of the profile that was wanted.
+    wanted: String,
+    /// The difference of sizes.
+    size: Deviation,
+    /// The difference of depths.
+    depth: Deviation,
+    /// The difference of ages, relative to the age of each file system.
+    age: Deviation,
+}
 
 /// Lists, shows, captures, merges or compares profiles.
 pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
@@ -46,15 +68,14 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
                 return print(&draw_difference(&found, &wanted));
             }
             let difference = compute_difference(&found, &wanted);
-            let document = serde_json::json!({
-                "schema": "senesce-profile-diff/1",
-                "found": found.name,
-                "wanted": wanted.name,
-                "size": difference.size,
-                "depth": difference.depth,
-                "age": difference.age,
-            });
-            print(&format!("{}\n", serde_json::to_string_pretty(&document)?))
+            let parts = ProfileDiffDocument {
+                found: found.name,
+                wanted: wanted.name,
+                size: difference.size,
+                depth: difference.depth,
+                age: difference.age,
+            };
+            print(&format!("{:#}\n", document(PROFILE_DIFF_SCHEMA, parts)))
         }
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 use senesce_report::{Baseline, ReportOptions, render_figures, render_report};
@@ -58,8 +59,8 @@ pub fn report(args: ReportArgs) -> Result<()> {
 }
 
 /// The run of a directory of figures, in its file [`RUN_OF_FIGURES`].
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct RunOfFigures {
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(super) struct RunOfFigures {
     format: String,
     run: String,
     plan: String,
@@ -71,7 +72,7 @@ struct RunOfFigures {
 
 /// The file beside figures that names their run, so that figures of two runs are never mixed.
 const RUN_OF_FIGURES: &str = "figures.json";
-const RUN_OF_FIGURES_FORMAT: &str = "senesce-figures/1";
+pub(super) const RUN_OF_FIGURES_FORMAT: &str = "senesce-figures/1";
 /// A file of this program is smaller.
 const MOST_RUN_BYTES: u64 = 1 << 16;
 

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{BlockOp, BlockRequest, Bytes};
 use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
 use senesce_inspect::{Access, Target, find_btrfs_devices, find_target};
@@ -20,6 +21,7 @@ use senesce_probe::{
     trace::{BlockTrace, import_blkparse},
 };
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
+use serde::Serialize;
 
 use super::{
     device::read_device,
@@ -30,10 +32,26 @@ use crate::{
     args::TraceArgs,
     exit::{failed, usage},
     fit::fit,
+    schema::document,
 };
 
 /// The schema of a trace's figures as JSON.
-const TRACE_SCHEMA: &str = "senesce-trace/1";
+pub(super) const TRACE_SCHEMA: &str = "senesce-trace/1";
+
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct TraceDocument {
+    /// Events that the trace lost: if not 0, requests are missing.
+    lost_events: u64,
+    /// Requests of all kinds.
+    requests: usize,
+    /// The figures of the layout.
+    figures: TraceFigures,
+    /// The cost of the reads on each device.
+    modelled_reads: Vec<DeviceCost>,
+    /// Limits of the figures that the reader has to know.
+    warnings: Vec<String>,
+}
 
 /// Blocks that seeks are counted in.
 const BLOCK_BYTES: u64 = 4096;
@@ -81,14 +99,16 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     match args.json {
         true => println!(
             "{}",
-            serde_json::json!({
-                "schema": TRACE_SCHEMA,
-                "lost_events": trace.lost,
-                "requests": trace.requests.len(),
-                "figures": figures,
-                "modelled_reads": costs,
-                "warnings": Vec::from_iter(&warning),
-            })
+            document(
+                TRACE_SCHEMA,
+                TraceDocument {
+                    lost_events: trace.lost,
+                    requests: trace.requests.len(),
+                    figures,
+                    modelled_reads: costs,
+                    warnings: Vec::from_iter(warning.clone()),
+                }
+            )
         ),
         false => print!("{}", fit(&text(&trace, &figures, &costs))),
     }

@@ -67,6 +67,7 @@ mod record;
 mod replayed;
 mod repositories;
 mod resume;
+mod schemas;
 mod settled;
 mod storm;
 mod untrusted;

@@ -5,6 +5,7 @@
 //! its figure is kept.
 
 mod command;
+mod document;
 mod outcome;
 mod pattern;
 mod personality;
@@ -25,10 +26,12 @@ use senesce_probe::{
 };
 use senesce_volume::{Custodian, Host, LinuxHost, Volume, check_interrupted, check_place, install_signal_cleanup};
 
+pub(super) use self::document::BenchDocument;
 pub use pattern::Pattern;
 
 use self::{
     command::{Ran, collect_run},
+    document::{BenchVolume, PersonalityOptionsDocument},
     outcome::render,
     volumes::{Bench, Source, State},
 };
@@ -42,10 +45,11 @@ use crate::{
     exit::{failed, usage},
     fit::fit,
     progress::format_eta,
+    schema::document,
 };
 
 /// The schema of the outcome as JSON.
-const SCHEMA: &str = "senesce-bench/1";
+pub(super) const SCHEMA: &str = "senesce-bench/1";
 
 /// Runs the command on every state in turn, and returns the results.
 pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
@@ -288,10 +292,10 @@ impl Work {
     }
 
     /// For the outcome: the whole of it, and how it was run.
-    fn personality(&self) -> serde_json::Value {
+    fn personality(&self) -> Option<PersonalityOptionsDocument> {
         match self {
-            Self::Command => serde_json::Value::Null,
-            Self::Personality(run) => run.describe(),
+            Self::Command => None,
+            Self::Personality(run) => Some(run.describe()),
         }
     }
 
@@ -360,52 +364,22 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
     let unit = work.unit(args);
     let command: Vec<_> = args.command.iter().map(|part| part.to_string_lossy()).collect();
     if args.json {
-        let volumes: Vec<_> = sources
-            .iter()
-            .map(|source| {
-                let states: Vec<_> = source
-                    .states
-                    .iter()
-                    .map(|state| {
-                        let circumstances: std::collections::BTreeMap<_, _> =
-                            state.circumstances.iter().cloned().collect();
-                        serde_json::json!({
-                            "role": state.role,
-                            "figures": state.figures,
-                            "runs": state.details,
-                            "cold": state.cold,
-                            "device_read_bytes": state.device_read_bytes,
-                            "disturbances": state.disturbances,
-                            "used_bytes": state.used_bytes,
-                            "circumstances": circumstances,
-                        })
-                    })
-                    .collect();
-                serde_json::json!({
-                    "name": source.name,
-                    "source": source.path.to_string_lossy(),
-                    "file_system": source.file_system.name(),
-                    "volume_bytes": source.volume_bytes,
-                    "content_hash": source.content_hash,
-                    "unlike": source.unlike,
-                    "states": states,
-                })
-            })
-            .collect();
-        let document = serde_json::json!({
-            "schema": SCHEMA,
-            "command": command,
-            "personality": work.personality(),
-            "unit": unit,
-            "more_is_better": work.is_more_better(args),
-            "is_state_kept": args.keep_state,
-            "is_synced": args.sync,
-            "warmups": args.warmups,
-            "warnings": warn(work, sources),
-            "volumes": volumes,
-            "rows": rows,
-            "ranking": ranking,
-        });
+        let document = document(
+            SCHEMA,
+            BenchDocument {
+                command: command.iter().map(|part| part.to_string()).collect(),
+                personality: work.personality(),
+                unit,
+                more_is_better: work.is_more_better(args),
+                is_state_kept: args.keep_state,
+                is_synced: args.sync,
+                warmups: args.warmups,
+                warnings: warn(work, sources),
+                volumes: sources.iter().map(BenchVolume::of).collect(),
+                rows,
+                ranking,
+            },
+        );
         return format!("{document:#}\n");
     }
     let mut text = format!("{}\n{}", work.name(&command), render(&rows, ranking.as_ref(), &unit));

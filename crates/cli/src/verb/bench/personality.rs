@@ -8,6 +8,7 @@ use senesce_experiment::{PersonalityFigures, PersonalityRun, measure_personality
 use senesce_volume::Volume;
 use senesce_workload::personality::{Personality, PersonalityOptions, plan_script};
 
+use super::document::PersonalityOptionsDocument;
 use crate::{args::BenchArgs, clock::SystemClock, exit::usage};
 
 /// A personality, and how it is run.
@@ -40,15 +41,15 @@ impl Run {
     }
 
     /// All parameters.
-    pub fn describe(&self) -> serde_json::Value {
+    pub fn describe(&self) -> PersonalityOptionsDocument {
         let options = &self.how.options;
-        serde_json::json!({
-            "personality": self.personality,
-            "seed": options.seed.0,
-            "scale": options.scale,
-            "operations": options.operations.unwrap_or(self.personality.operations),
-            "seconds": self.how.time.map(Nanos::as_secs_f64),
-        })
+        PersonalityOptionsDocument {
+            personality: self.personality.clone(),
+            seed: options.seed.0,
+            scale: options.scale,
+            operations: options.operations.unwrap_or(self.personality.operations),
+            seconds: self.how.time.map(Nanos::as_secs_f64),
+        }
     }
 
     /// What the figure counts.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use senesce_core::{Printable, Seed, statistics::compute_comparison};
 use senesce_store::{CellKey, CellRow, Results, Role};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use super::Row;
 use crate::{args::SelectArgs, exit::usage, verb::bench::Pattern};
 
 /// The origin of a figure's values, which decides how they are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::verb) enum Kind {
     /// Counted in the layout of a volume or in a trace: exact.
@@ -130,7 +131,7 @@ pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, arg
 }
 
 /// A cell of A that B should have, too, and has not.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(in crate::verb) struct Missing {
     /// Arm, volume, checkpoint.
     of: Vec<String>,

@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use senesce_core::{
     Seed,
     statistics::{FAIL_BELOW, Judgement, Limit, Outcome, compute_least_repetitions, judge_counted, judge_measured},
@@ -28,7 +29,7 @@ use crate::{
 const NAMED: usize = 5;
 
 /// The outcome of a gate.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Gate {
     /// The limit, percent.
     limit_percent: f64,

@@ -8,6 +8,7 @@ pub(super) mod unlike;
 use std::{collections::BTreeSet, path::Path};
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use senesce_core::{
     Printable,
     statistics::{Comparison, Judgement, Outcome},
@@ -29,14 +30,28 @@ use crate::{
     exit::{different, undecided, usage},
     fit::fit,
     near::find_near_run,
+    schema::document,
     table::{render_table, tell_p},
 };
 
 /// The schema of a comparison as JSON.
-const COMPARE_SCHEMA: &str = "senesce-compare/2";
+pub(in crate::verb) const COMPARE_SCHEMA: &str = "senesce-compare/2";
+
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::verb) struct ComparisonDocument<'a> {
+    /// The gate of `--fail-if`. `None` without it.
+    gate: &'a Option<Gate>,
+    /// The figures of both sides.
+    rows: &'a [Row],
+    /// Cells of A that B lacks.
+    missing: &'a [Missing],
+    /// Circumstances that both sides do not share.
+    unlike: &'a [Unlike],
+}
 
 /// One figure of both sides.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Row {
     /// Arm, volume, checkpoint; empty for trees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,10 +125,8 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     let gate = args.fail_if.map(|limit| judge(&mut rows, &missing, scope, limit)).transpose()?;
     match args.json {
         true => {
-            let document = serde_json::json!({
-                "schema": COMPARE_SCHEMA, "gate": gate, "rows": rows, "missing": missing, "unlike": unlike,
-            });
-            println!("{document}");
+            let parts = ComparisonDocument { gate: &gate, rows: &rows, missing: &missing, unlike: &unlike };
+            println!("{}", document(COMPARE_SCHEMA, parts));
         }
         false => {
             if let Some((a, b)) = other_workloads {

@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use schemars::JsonSchema;
 use senesce_core::statistics::compute_median;
 use senesce_store::{CircumstanceRow, LoadRow, Results};
 use serde::Serialize;
@@ -16,7 +17,7 @@ const GROUPS: [&str; 7] = ["kernel", "file system", "device", "machine", "load",
 const ROLES: [&str; 3] = ["full", "empty", "unaged"];
 
 /// A circumstance that two runs do not share.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Unlike {
     /// The group of the circumstance, one of [`GROUPS`].
     group: &'static str,

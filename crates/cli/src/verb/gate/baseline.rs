@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Printable, input::read_text};
 use senesce_store::{CellKey, CellRow, CircumstanceRow, Results, Role};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use crate::{
 };
 
 /// The format of the file.
-pub(super) const BASELINE_FORMAT: &str = "senesce-baseline/1";
+pub(in crate::verb) const BASELINE_FORMAT: &str = "senesce-baseline/1";
 /// The largest file that is read, bytes. A figure has about 200.
 const LARGEST: usize = 64 << 20;
 /// The hint for a baseline that cannot be used.
@@ -43,9 +44,9 @@ pub(super) struct Baseline {
 }
 
 /// The contents of the file.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Document {
+pub(in crate::verb) struct Document {
     format: String,
     plan: PlanName,
     senesce_version: String,
@@ -55,7 +56,7 @@ struct Document {
 }
 
 /// The plan of the run.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanName {
     name: String,
@@ -63,7 +64,7 @@ struct PlanName {
 }
 
 /// A circumstance of the run, or of an arm.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Circumstance {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -73,7 +74,7 @@ struct Circumstance {
 }
 
 /// How a figure is compared.
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum FigureKind {
     /// Counted or modelled, without noise of the clock.
@@ -83,7 +84,7 @@ enum FigureKind {
 }
 
 /// The better direction of a figure.
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Better {
     Less,
@@ -91,7 +92,7 @@ enum Better {
 }
 
 /// A figure of a cell.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Figure {
     arm: String,

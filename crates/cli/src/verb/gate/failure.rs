@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Error, Result};
 use senesce_core::Printable;
 
-use super::{GATE_SCHEMA, github, junit, markdown, write_file};
-use crate::{args::GateArgs, exit};
+use super::{GATE_SCHEMA, GateDocument, github, junit, markdown, write_file};
+use crate::{args::GateArgs, exit, schema::document};
 
 /// Writes the error to all outputs that the command line names. If an output cannot be written, the
 /// function only prints why, because the caller reports the error of the gate.
@@ -27,7 +27,7 @@ fn write_all(args: &GateArgs, message: &str) -> Result<()> {
         None => {}
     }
     if outputs.json {
-        println!("{}", serde_json::json!({ "schema": GATE_SCHEMA, "error": message }));
+        println!("{}", document(GATE_SCHEMA, GateDocument::Failed { error: message }));
     }
     if outputs.github {
         github::print_failure(message, &markdown::render_failure(message))?;

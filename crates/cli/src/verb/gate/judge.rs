@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use senesce_core::{
     Seed,
     statistics::{FAIL_BELOW, Judgement, Limit, Outcome, compute_median, judge_counted, judge_measured_below},
@@ -22,9 +23,9 @@ const REGRESSED_BELOW: f64 = FAIL_BELOW / 10.0;
 const NAMED: usize = 5;
 
 /// The verdict on a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Verdict {
+pub(in crate::verb) enum Verdict {
     /// All values are equal.
     Equal,
     /// The difference is within the tolerance.
@@ -51,8 +52,8 @@ impl Verdict {
 }
 
 /// A figure with its verdict.
-#[derive(Serialize)]
-pub(super) struct Judged {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::verb) struct Judged {
     /// The values of both sides.
     #[serde(flatten)]
     pub(super) row: Row,
@@ -159,8 +160,8 @@ fn judge_exact(figure: &Judged) -> Verdict {
 }
 
 /// The outcome of a gate.
-#[derive(Serialize)]
-pub(super) struct Summary {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::verb) struct Summary {
     /// The worst outcome of any figure or missing cell.
     pub(super) outcome: Outcome,
     /// The number of judged figures.

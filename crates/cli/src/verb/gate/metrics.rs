@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use senesce_core::{Printable, Seed, statistics::compute_spread};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -22,30 +23,33 @@ const LONGEST_MEASURE: usize = 64;
 const LONGEST_BENCHMARK: usize = 1024;
 
 /// A figure of Bencher.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Metric {
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(in crate::verb) struct Metric {
+    /// The median.
     value: f64,
+    /// The lower end of its 95% interval. Absent for figures that are not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     lower_value: Option<f64>,
+    /// The upper end of its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     upper_value: Option<f64>,
 }
 
 /// A figure of github-action-benchmark.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SmallIsBetter {
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(in crate::verb) struct SmallIsBetter {
+    /// Arm, volume, checkpoint and figure.
     name: String,
+    /// The unit. Empty if it is not known.
     unit: String,
+    /// The median.
     value: f64,
+    /// The 95% interval. Absent for figures that are not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<String>,
+    /// The kind of figure and the number of values.
     extra: String,
 }
-
-/// The figures of Bencher by benchmark and measure.
-type Bmf = BTreeMap<String, BTreeMap<String, Metric>>;
 
 /// Checks the files that the user named. These formats have no field for a mark of senesce, so a
 /// file of the same format is replaced.
@@ -55,7 +59,7 @@ pub(super) fn check(outputs: &GateOutputArgs) -> Result<()> {
     fn check<T: DeserializeOwned>(path: Option<&Path>) -> Result<()> {
         path.map_or(Ok(()), |path| check_file_by(path, |contents| serde_json::from_slice::<T>(contents).is_ok()))
     }
-    check::<Bmf>(outputs.bmf.as_deref())?;
+    check::<BencherMetrics>(outputs.bmf.as_deref())?;
     check::<Vec<SmallIsBetter>>(outputs.small_is_better.as_deref())
 }
 
@@ -70,8 +74,11 @@ fn shorten(name: &str, longest: usize) -> String {
     format!("{start}~{}", &hash[..HASH])
 }
 
+/// The figures as Bencher reads them: by benchmark, then by measure.
+pub(in crate::verb) type BencherMetrics = BTreeMap<String, BTreeMap<String, Metric>>;
+
 fn render_bmf(figures: &Figures) -> Result<String> {
-    let mut all = Bmf::new();
+    let mut all = BencherMetrics::new();
     for ((arm, role, checkpoint, figure), found) in figures {
         let Some(spread) = compute_spread(&found.values, Seed(1)) else { continue };
         let has_interval = found.kind == Kind::Measured && found.values.len() > 1;

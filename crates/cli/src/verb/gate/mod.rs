@@ -19,15 +19,21 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Printable, statistics::Outcome};
 use senesce_experiment::plan::Plan;
 use senesce_store::{Results, Role};
+use serde::Serialize;
 use serde_json::Value;
 
 use self::{
     baseline::Baseline,
     judge::{Judged, Limits, Summary, judge_rows, summarize},
     tolerance::equal_tolerance,
+};
+pub(super) use self::{
+    baseline::{BASELINE_FORMAT, Document as BaselineDocument},
+    metrics::{BencherMetrics, SmallIsBetter},
 };
 use super::{
     compare::{
@@ -44,10 +50,33 @@ use crate::{
     args::{ChangeArgs, GateArgs, RunArgs},
     exit::{self, different, undecided, usage},
     fit::fit,
+    schema::document,
 };
 
 /// The schema of a gate as JSON.
-const GATE_SCHEMA: &str = "senesce-gate/1";
+pub(in crate::verb) const GATE_SCHEMA: &str = "senesce-gate/1";
+
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(in crate::verb) enum GateDocument<'a> {
+    /// A verdict.
+    Judged {
+        /// The verdict.
+        gate: &'a Summary,
+        /// Each figure of the baseline and of the run.
+        figures: &'a [Judged],
+        /// Cells and figures that the run lacks.
+        missing: &'a [&'a Missing],
+        /// Circumstances that the baseline and the run do not share.
+        unlike: &'a [Unlike],
+    },
+    /// No verdict: the run failed, or nothing can be compared.
+    Failed {
+        /// The reason.
+        error: &'a str,
+    },
+}
 /// A circumstance that a run records only if its volumes settle.
 const SETTLE: &str = "workload.settle_every_operations";
 /// Its value in other runs.
@@ -384,11 +413,8 @@ fn write_outputs(args: &GateArgs, report: &Report<'_>) -> Result<()> {
     }
     match () {
         () if outputs.json => {
-            let document = serde_json::json!({
-                "schema": GATE_SCHEMA, "gate": report.summary, "figures": report.judged,
-                "missing": report.missing, "unlike": report.unlike,
-            });
-            println!("{document}");
+            let Report { summary: gate, judged: figures, missing, unlike, .. } = report;
+            println!("{}", document(GATE_SCHEMA, GateDocument::Judged { gate, figures, missing, unlike }));
         }
         () if outputs.markdown.as_deref() == Some(Path::new("-")) => {}
         () if outputs.github => github::print(report)?,

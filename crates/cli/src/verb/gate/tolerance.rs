@@ -1,11 +1,12 @@
 //! Tolerances: the allowed difference of an exact figure from its baseline.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::verb::compare::FigurePattern;
 
 /// The tolerance of the figures that a rule matches.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Tolerance {
     /// The file system. `None`: all.
