@@ -12,7 +12,7 @@ use senesce_experiment::ErrorKind;
 use senesce_inspect::Told;
 use serde_json::Value;
 
-use crate::GardeningArg;
+use crate::{GardeningArg, SchemaOf};
 
 pub use beside::Beside;
 
@@ -58,6 +58,11 @@ pub trait Engines: Send + Sync {
         gardening: Option<GardeningArg>,
         act: &mut dyn FnMut(&EngineTarget) -> Result<()>,
     ) -> Result<Option<Value>>;
+
+    /// The JSON schema of an output of `fs` or `garden`, if this program has it.
+    fn schema(&self, _of: SchemaOf) -> Option<Value> {
+        None
+    }
 
     /// The kind of an error of an engine, and what to do about it.
     fn kind(&self, _cause: &(dyn Error + 'static)) -> Option<(ErrorKind, Option<&'static str>)> {

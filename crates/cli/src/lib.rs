@@ -22,7 +22,7 @@ pub mod schema;
 pub mod table;
 mod verb;
 
-pub use args::GardeningArg;
+pub use args::{GardeningArg, SchemaOf};
 pub use engines::{Beside, Engines, HANDED_OVER, VERSION, choose};
 pub use fit::fit;
 pub use program::run_program;

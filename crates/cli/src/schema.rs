@@ -25,6 +25,15 @@ impl<T> Versioned<T> {
     }
 }
 
+/// A document with the key `format`, which names its version.
+#[derive(Serialize, JsonSchema)]
+pub struct Formatted<T> {
+    /// The name of the schema and its version.
+    format: &'static str,
+    #[serde(flatten)]
+    body: T,
+}
+
 /// The JSON schema (draft 2020-12) of documents of this version that have the shape of `T`.
 ///
 /// `T` has a key `schema` or `format`, or its version is in a part of it.
@@ -63,15 +72,24 @@ fn clarify(schema: &mut Value) {
 }
 
 fn clarify_text(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    let text = paragraphs.collect::<Vec<_>>().join("\n\n");
     // A link in brackets is one of the code's documentation.
-    text.replace("[`", "`").replace("`]", "`").replace("`None`", "null")
+    let text = text.replace("[`", "`").replace("`]", "`").replace(". `None`", ". Null").replace("`None`", "null");
+    match text.strip_prefix("null") {
+        Some(rest) => format!("Null{rest}"),
+        None => text,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A list of [`Item`]; `None` of them is no list.
+    /// A list of [`Item`], one
+    /// after the other. `None` is not one.
+    ///
+    /// It ends with `None`.
     #[derive(Serialize, JsonSchema)]
     struct List {
         items: Option<Vec<Item>>,
@@ -97,6 +115,9 @@ mod tests {
     #[test]
     fn descriptions_have_terms_of_json() {
         let schema = schema_of::<List>("senesce-list/1");
-        assert_eq!(schema["description"], "A list of `Item`; null of them is no list.");
+        assert_eq!(
+            schema["description"],
+            "A list of `Item`, one after the other. Null is not one.\n\nIt ends with null."
+        );
     }
 }

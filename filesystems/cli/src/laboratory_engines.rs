@@ -4,7 +4,7 @@ use std::{error::Error, path::Path};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::Resettable};
-use senesce_cli::{Engines, GardeningArg};
+use senesce_cli::{Engines, GardeningArg, SchemaOf};
 use senesce_exec::EngineTarget;
 use senesce_experiment::ErrorKind;
 use senesce_inspect::Told;
@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     args::{FsArgs, GardenArgs},
     exit,
+    schemas::engine_schema,
     verb::{
         fs::{self, Policy, collect_told, draw_tree, outline_tree, with_engine, with_evergreen},
         garden,
@@ -73,6 +74,10 @@ impl Engines for Here {
             act(target)?;
             Ok(Some(report_chains(&garden.report())))
         })
+    }
+
+    fn schema(&self, of: SchemaOf) -> Option<Value> {
+        engine_schema(of)
     }
 
     fn kind(&self, cause: &(dyn Error + 'static)) -> Option<(ErrorKind, Option<&'static str>)> {

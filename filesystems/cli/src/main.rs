@@ -11,7 +11,9 @@ mod allocator;
 mod args;
 mod exit;
 mod laboratory_engines;
+mod schemas;
 mod verb;
+mod version;
 
 use std::{env, ffi::OsString, process::ExitCode};
 

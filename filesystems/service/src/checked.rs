@@ -1,16 +1,17 @@
 //! The responses of checks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The result of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checked {
     /// Checks of the state on the devices, and of the state after opening.
     pub checks: Vec<CheckedPart>,
 }
 
 /// The result of a check of one state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckedPart {
     /// The state.
     pub what: String,
@@ -49,14 +50,14 @@ pub struct CheckedPart {
 }
 
 /// The result of a check of an evergreen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvergreenChecked {
     /// Checks of the state on the device, and of the state after opening.
     pub checks: Vec<EvergreenCheckedPart>,
 }
 
 /// A place and its fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvergreenFinding {
     /// The place.
     pub place: String,
@@ -65,7 +66,7 @@ pub struct EvergreenFinding {
 }
 
 /// The result of a check of one state of an evergreen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvergreenCheckedPart {
     /// The state.
     pub what: String,

@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, mpsc::Sender};
 
+use schemars::JsonSchema;
 use senesce_block::BlockDevice;
 use senesce_core::Bytes;
 use senesce_evergreen::{
     CheckReport, Evergreen, EvergreenFs, Figures, Finding, Flushes, KeyValue, Limits, Sweep, disk::read_newest,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     Devices, Error, EvergreenChecked, EvergreenCheckedPart, EvergreenDefragmented, EvergreenFinding, EvergreenStat,
@@ -247,25 +249,71 @@ pub fn checked(what: &str, report: &CheckReport) -> EvergreenCheckedPart {
     }
 }
 
-/// Reads, writes and flushes since opening.
+/// Reads, writes and flushes since opening, as JSON of [`EvergreenFigures`].
 pub fn figures(figures: &Figures) -> Value {
     let level = |(below, flushes): (usize, &Flushes)| {
-        (flushes.count > 0).then(|| json!({ "height": below + 1, "count": flushes.count, "bytes": flushes.bytes }))
+        let (height, count, bytes) = (below + 1, flushes.count, flushes.bytes);
+        (flushes.count > 0).then_some(FlushedLevel { height, count, bytes })
     };
-    json!({
-        "leaf_reads": figures.leaf_reads,
-        "leaf_read_bytes": figures.leaf_read_bytes,
-        "inner_reads": figures.inner_reads,
-        "inner_read_bytes": figures.inner_read_bytes,
-        "read_requests": figures.read_requests,
-        "leaf_writes": figures.leaf_writes,
-        "leaf_write_bytes": figures.leaf_write_bytes,
-        "inner_writes": figures.inner_writes,
-        "inner_write_bytes": figures.inner_write_bytes,
-        "map_write_bytes": figures.map_write_bytes,
-        "checkpoints": figures.checkpoints,
-        "unlogged_bytes": figures.unlogged_bytes,
-        "reads_passed_over": figures.reads_passed_over,
-        "flushes": figures.flushes.iter().enumerate().rev().filter_map(level).collect::<Vec<_>>(),
-    })
+    let figures = EvergreenFigures {
+        leaf_reads: figures.leaf_reads,
+        leaf_read_bytes: figures.leaf_read_bytes,
+        inner_reads: figures.inner_reads,
+        inner_read_bytes: figures.inner_read_bytes,
+        read_requests: figures.read_requests,
+        leaf_writes: figures.leaf_writes,
+        leaf_write_bytes: figures.leaf_write_bytes,
+        inner_writes: figures.inner_writes,
+        inner_write_bytes: figures.inner_write_bytes,
+        map_write_bytes: figures.map_write_bytes,
+        checkpoints: figures.checkpoints,
+        unlogged_bytes: figures.unlogged_bytes,
+        reads_passed_over: figures.reads_passed_over,
+        flushes: figures.flushes.iter().enumerate().rev().filter_map(level).collect(),
+    };
+    serde_json::to_value(figures).expect("plain structures with text keys")
+}
+
+/// The counters of an evergreen since its opening.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EvergreenFigures {
+    /// Reads of leaves.
+    leaf_reads: u64,
+    /// Their bytes.
+    leaf_read_bytes: u64,
+    /// Reads of inner nodes.
+    inner_reads: u64,
+    /// Their bytes.
+    inner_read_bytes: u64,
+    /// Requests to read.
+    read_requests: u64,
+    /// Writes of leaves.
+    leaf_writes: u64,
+    /// Their bytes.
+    leaf_write_bytes: u64,
+    /// Writes of inner nodes.
+    inner_writes: u64,
+    /// Their bytes.
+    inner_write_bytes: u64,
+    /// Bytes of maps of nodes that were written.
+    map_write_bytes: u64,
+    /// Checkpoints.
+    checkpoints: u64,
+    /// Bytes of batches that were not logged.
+    unlogged_bytes: u64,
+    /// Failed reads that were not needed.
+    reads_passed_over: u64,
+    /// Flushes of messages by height, the highest first.
+    flushes: Vec<FlushedLevel>,
+}
+
+/// The flushes of nodes at one height.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FlushedLevel {
+    /// The height of the nodes that were flushed.
+    height: usize,
+    /// Flushes.
+    count: u64,
+    /// Their bytes.
+    bytes: u64,
 }

@@ -1,11 +1,12 @@
 //! The mounts of an open engine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
 /// A mounted volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MountStat {
     /// The mount point.
     pub point: Name,

@@ -1,7 +1,8 @@
 //! Names of volumes, snapshots and files: bytes with a readable and a JSON form.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, SeqAccess, Visitor},
@@ -46,6 +47,20 @@ impl From<&[u8]> for Name {
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().to_vec())
+    }
+}
+
+impl JsonSchema for Name {
+    fn schema_name() -> Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A name or a path; a list of its bytes if it is not UTF-8.",
+            "type": ["string", "array"],
+            "items": { "type": "integer", "minimum": 0, "maximum": 255 },
+        })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Responses to requests. The JSON form of each is the document that the command prints, without
 //! the name of its format.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Checked, EvergreenChecked, MountStat};
+use crate::{Checked, EvergreenChecked, MountStat, garden::Activity};
 
 /// A response to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +50,7 @@ pub enum Response {
 }
 
 /// The mounts and files of a process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Serves {
     /// The files and devices that it has open, under the names of the server and its clients; none
     /// if it only reads them.
@@ -59,7 +60,7 @@ pub struct Serves {
 }
 
 /// An aggregate and its volumes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stat {
     /// The space and the drives.
     pub aggregate: AggregateStat,
@@ -68,13 +69,14 @@ pub struct Stat {
     /// Its volumes.
     pub volumes: Vec<VolumeStat>,
     /// Requests to its drives.
+    #[schemars(with = "Activity")]
     pub activity: Value,
     /// The current mounts of its volumes.
     pub mounts: Vec<MountStat>,
 }
 
 /// The space and the drives of an aggregate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AggregateStat {
     /// Bytes without parity.
     pub bytes: u64,
@@ -103,7 +105,7 @@ pub struct AggregateStat {
 }
 
 /// A place for a copy of the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LogCopyStat {
     /// Its number.
     pub copy: u32,
@@ -114,7 +116,7 @@ pub struct LogCopyStat {
 }
 
 /// A RAID group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupStat {
     /// `hdd` or `ssd`.
     pub medium: String,
@@ -123,7 +125,7 @@ pub struct GroupStat {
 }
 
 /// A place for a drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriveStat {
     /// Its number.
     pub drive: u32,
@@ -142,7 +144,7 @@ pub struct DriveStat {
 }
 
 /// Blocks in objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ColdStat {
     /// Objects.
     pub objects: u64,
@@ -155,7 +157,7 @@ pub struct ColdStat {
 }
 
 /// A volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeStat {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: String,
@@ -180,7 +182,7 @@ pub struct VolumeStat {
 }
 
 /// The origin of a clone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CloneOf {
     /// The volume.
     pub volume: String,
@@ -189,7 +191,7 @@ pub struct CloneOf {
 }
 
 /// An evergreen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EvergreenStat {
     /// Bytes of keys and values.
     pub live_bytes: u64,
@@ -229,7 +231,7 @@ pub struct EvergreenStat {
 }
 
 /// A snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotStat {
     /// Its name.
     pub name: String,
@@ -244,7 +246,7 @@ pub struct SnapshotStat {
 }
 
 /// A new snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotMade {
     /// The volume.
     pub volume: String,
@@ -253,7 +255,7 @@ pub struct SnapshotMade {
 }
 
 /// All snapshots of a volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshots {
     /// The volume.
     pub volume: String,
@@ -264,7 +266,7 @@ pub struct Snapshots {
 }
 
 /// The space after a deletion or a restore.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deleted {
     /// Free space before.
     pub free_bytes_before: u64,
@@ -275,14 +277,14 @@ pub struct Deleted {
 }
 
 /// A new clone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cloned {
     /// The free space of the new volume.
     pub free_bytes: u64,
 }
 
 /// A new volume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VolumeMade {
     /// Its size.
     pub bytes: u64,
@@ -291,14 +293,14 @@ pub struct VolumeMade {
 }
 
 /// All volumes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Volumes {
     /// In the order of the table.
     pub volumes: Vec<VolumeStat>,
 }
 
 /// The result of a scrub.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scrubbed {
     /// The first stripe.
     pub from: u64,
@@ -315,7 +317,7 @@ pub struct Scrubbed {
 }
 
 /// The result of cleaning.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cleaned {
     /// Areas that were skipped.
     pub from: u64,
@@ -340,7 +342,7 @@ pub struct Cleaned {
 }
 
 /// The result of sweeping an evergreen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EvergreenDefragmented {
     /// Whether this was a dry run.
     pub dry_run: bool,
@@ -365,7 +367,7 @@ pub struct EvergreenDefragmented {
 }
 
 /// The result of defragmenting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Defragmented {
     /// The volume.
     pub volume: String,
@@ -394,7 +396,7 @@ pub struct Defragmented {
 }
 
 /// Requests for reading all files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Requests {
     /// Before.
     pub before: u64,
@@ -405,7 +407,7 @@ pub struct Requests {
 }
 
 /// The mean number of blocks for each read request.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadChains {
     /// Before.
     pub before: Option<f64>,
@@ -416,7 +418,7 @@ pub struct ReadChains {
 }
 
 /// The result of deduplication.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deduped {
     /// The volume.
     pub volume: String,
@@ -439,7 +441,7 @@ pub struct Deduped {
 }
 
 /// The result of tiering.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tiered {
     /// Blocks that were examined.
     pub looked_at: u64,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tolerance of [`Verdict::Met`], as a part of the published number.
@@ -49,7 +50,7 @@ pub struct Quote {
 }
 
 /// The agreement of a figure with the published one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within 40 % of the published number, or within the published bound.

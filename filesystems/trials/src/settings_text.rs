@@ -1,12 +1,13 @@
 //! The settings of a trial in words, for readers of its figures.
 
+use schemars::JsonSchema;
 use senesce_garden::{FixUp, Gardening};
 use serde::{Deserialize, Serialize};
 
 use crate::{FlashTier, LoadKind, Rotation, Setup};
 
 /// A setting, in contrast to a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
     /// The name of the setting, which is the same in all experiments.
     pub what: String,

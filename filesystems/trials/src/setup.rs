@@ -2,6 +2,7 @@
 
 use std::{str::FromStr, sync::Arc};
 
+use schemars::JsonSchema;
 use senesce_block::BlockDevice;
 use senesce_core::{Bytes, Seed};
 use senesce_garden::{FormatOptions, Limits, Medium};
@@ -17,7 +18,7 @@ const FIXED_SLOTS: u64 = 4;
 
 /// The size of a trial. The structure does not depend on it: drives, depth of a tetris, raw fill,
 /// parts of the working set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scale {
     /// Allocation areas.
     pub areas: u64,

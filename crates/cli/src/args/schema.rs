@@ -41,6 +41,10 @@ pub enum SchemaOf {
     Devices,
     /// A line of a run's `events.ndjson`.
     Events,
+    /// The file of `fs mount --figures`.
+    EvergreenFigures,
+    /// `inspect --tree --json`.
+    EvergreenTree,
     /// The file `figures.json` of `report --figures`.
     Figures,
     /// `fragment --json` of a file.
@@ -55,6 +59,50 @@ pub enum SchemaOf {
     FragmentTree,
     /// `fragment --dry-run --json` of a directory.
     FragmentTreePlan,
+    /// `fs check --json` of a garden.
+    FsCheck,
+    /// `fs check --json` of an evergreen.
+    FsCheckEvergreen,
+    /// `fs clean --json`.
+    FsClean,
+    /// `fs clone --json`.
+    FsClone,
+    /// `fs dedup --json`.
+    FsDedup,
+    /// `fs defrag --json` of a garden.
+    FsDefrag,
+    /// `fs defrag --json` of an evergreen.
+    FsDefragEvergreen,
+    /// `fs diff --json`.
+    FsDiff,
+    /// `fs dump --json`.
+    FsDump,
+    /// `fs figures`.
+    FsFigures,
+    /// `fs replace --json` and `fs rebuild --json`.
+    FsRebuild,
+    /// `fs recompact --json`.
+    FsRecompact,
+    /// `fs check --repair --json` of an evergreen.
+    FsRepairEvergreen,
+    /// `fs check --repair --json` of a garden.
+    FsRepairGarden,
+    /// `fs scrub --json`.
+    FsScrub,
+    /// `fs snapshot create --json`, also `delete` and `restore`.
+    FsSnapshot,
+    /// `fs snapshot list --json`.
+    FsSnapshots,
+    /// `fs stat --json` of a garden.
+    FsStat,
+    /// `fs stat --json` of an evergreen.
+    FsStatEvergreen,
+    /// `fs tier --json`.
+    FsTier,
+    /// `fs volume delete --json`.
+    FsVolume,
+    /// `fs volume list --json`.
+    FsVolumes,
     /// `gate --json`.
     Gate,
     /// A line of `grep --json`.
@@ -69,6 +117,8 @@ pub enum SchemaOf {
     LogStat,
     /// `profile diff --json`.
     ProfileDiff,
+    /// `garden reproduce --json`.
+    Reproduction,
     /// `export --json` and `show --json`.
     Results,
     /// The file `run.json` of a run.
@@ -81,4 +131,38 @@ pub enum SchemaOf {
     Trace,
     /// `device calibrate --json`.
     Transfer,
+}
+
+impl SchemaOf {
+    /// Whether the output is one of a file system of this project.
+    pub fn is_of_engine(self) -> bool {
+        matches!(
+            self,
+            Self::EvergreenFigures
+                | Self::EvergreenTree
+                | Self::FsCheck
+                | Self::FsCheckEvergreen
+                | Self::FsClean
+                | Self::FsClone
+                | Self::FsDedup
+                | Self::FsDefrag
+                | Self::FsDefragEvergreen
+                | Self::FsDiff
+                | Self::FsDump
+                | Self::FsFigures
+                | Self::FsRebuild
+                | Self::FsRecompact
+                | Self::FsRepairEvergreen
+                | Self::FsRepairGarden
+                | Self::FsScrub
+                | Self::FsSnapshot
+                | Self::FsSnapshots
+                | Self::FsStat
+                | Self::FsStatEvergreen
+                | Self::FsTier
+                | Self::FsVolume
+                | Self::FsVolumes
+                | Self::Reproduction
+        )
+    }
 }

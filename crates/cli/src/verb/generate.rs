@@ -3,7 +3,7 @@
 use std::{fs, io::Write, path::Path};
 
 use anyhow::{Context, Result};
-use clap::Command;
+use clap::{Command, ValueEnum};
 use clap_complete::env::Shells;
 
 use super::{output::check_output_directory, schemas::output_schema};
@@ -22,7 +22,16 @@ pub fn schema(args: &SchemaArgs) -> Result<()> {
         SchemaOf::Suite => senesce_experiment::suite::suite_schema_json(),
         SchemaOf::Personality => senesce_experiment::personality_schema_json(),
         SchemaOf::Metrics => super::metrics::reference(),
-        of => format!("{:#}\n", output_schema(of).context("the kind has no schema")?),
+        of => {
+            if of.is_of_engine() {
+                engines().hand_over()?;
+            }
+            let schema = output_schema(of).or_else(|| engines().schema(of));
+            let mut schema = schema.context("the kind has no schema")?;
+            let help = of.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+            schema["description"] = help.unwrap_or_default().into();
+            format!("{schema:#}\n")
+        }
     };
     Ok(Stdout.write_all(text.as_bytes())?)
 }

@@ -27,10 +27,10 @@ use crate::{
     schema::{Versioned, schema_of},
 };
 
-/// The JSON schema of an output. `None` for a kind of input, which is no output.
+/// The JSON schema of an output. `None` for inputs, and for outputs of the file systems of this
+/// project.
 pub fn output_schema(of: SchemaOf) -> Option<Value> {
     Some(match of {
-        SchemaOf::Plan | SchemaOf::Suite | SchemaOf::Personality | SchemaOf::Metrics => return None,
         SchemaOf::Age => schema_of::<Versioned<AgeDocument<'static>>>(AGE_SCHEMA),
         SchemaOf::Baseline => schema_of::<gate::BaselineDocument>(gate::BASELINE_FORMAT),
         SchemaOf::Bench => schema_of::<Versioned<bench::BenchDocument>>(bench::SCHEMA),
@@ -60,5 +60,6 @@ pub fn output_schema(of: SchemaOf) -> Option<Value> {
         SchemaOf::SuiteResults => schema_of::<SuiteResults>(SUITE_RESULTS_SCHEMA),
         SchemaOf::Trace => schema_of::<Versioned<TraceDocument>>(TRACE_SCHEMA),
         SchemaOf::Transfer => schema_of::<Versioned<device::TransferDocument>>(device::TRANSFER_SCHEMA),
+        _ => return None,
     })
 }

@@ -12,6 +12,7 @@ use super::{
     bench::aged_image,
     disk::{Disk, volume},
     lab::{Lab, SINGLE, SMALL, without_progress},
+    schemas::check_printed,
 };
 
 /// A plan that cannot run: the fault, the text to replace in the smaller plan, its replacement, and
@@ -300,6 +301,7 @@ fn previews_of_mounts_write_nothing() {
     let said = preview(&lab, &["report", "out", "--figures", "figures", "--dry-run"]);
     assert!(said.contains("out/report.html would be replaced") && said.contains("into figures"), "{said}");
     lab.run(["report", "out", "--figures", "figures"]).good();
+    check_printed(&fs::read_to_string(lab.path("figures/figures.json")).unwrap());
     lab.run(["report", "out", "--figures", "figures"]).good();
     lab.run(["run", "plan.toml", "--out", "other", "--quiet"]).good();
     both_refuse(&lab, &["report", "other", "--figures", "figures"], 2, &["the figures of another run"]);

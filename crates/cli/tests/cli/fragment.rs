@@ -36,6 +36,7 @@ fn files_reach_requested_extents_and_scores() {
         for extents in [1, 2, 77, 256] {
             let name = path(&format!("new-{extents}"));
             let args = ["fragment", &name, "--size", "1MiB", "--extents", &extents.to_string(), "--json"];
+            lab.run(args.into_iter().chain(["--dry-run"])).good();
             let report = reached(&lab.run(args).good().stdout);
             assert_eq!(report["extents"], extents, "{kind} {mkfs:?}");
             assert_eq!(extents_by_filefrag(&name), extents, "{kind} {mkfs:?}");
@@ -104,6 +105,7 @@ fn files_of_a_tree_share_the_layout_score() {
         let path = tree.to_string_lossy().into_owned();
         let sum = |path: &str| must("sh", &["-c", &format!("cd {path} && find . -type f | sort | xargs md5sum")]);
         let before = sum(&path);
+        lab.run(["fragment", &path, "--layout-score", "0.6", "--json", "--dry-run"]).good();
         let report = reached(&lab.run(["fragment", &path, "--layout-score", "0.6", "--json"]).good().stdout);
         assert!((report["layout_score"].as_f64().unwrap() - 0.6).abs() < 0.001, "{kind}: {report}");
         assert_eq!((report["files"].as_u64(), report["left"].as_u64()), (Some(40), Some(0)));
@@ -128,6 +130,7 @@ fn free_space_follows_a_histogram() {
         // XFS keeps some MiB for itself, which are in every map.
         let args = ["fragment", &root, "--free-space", "4KiB:10%,32KiB:40%,128KiB:50%", "--free", "40MiB", "--json"];
         let within = if kind == "xfs" { "0.5" } else { "0.05" };
+        lab.run(args.into_iter().chain(["--dry-run", "--within", within])).good();
         let report = reached(&lab.run(args.into_iter().chain(["--within", within])).good().stdout);
         let bytes = |size: u64| -> f64 {
             let buckets = report["after"]["buckets"].as_array().unwrap();

@@ -14,6 +14,7 @@ use super::{
     garden_mount::{assert_as_copied, start, write_and_copy},
     garden_plans::{assert_measured, column, table},
     lab::{Done, Lab, SMALL},
+    schemas::check_document,
 };
 
 fn mkfs(lab: &Lab, more: &[&str]) -> Done {
@@ -140,6 +141,7 @@ fn evergreen_writes_before_a_kill_survive() {
     let told = lab.run(["fs", "check", "e.img"]).good().stdout;
     assert!(told.contains(" 0 batches in the log") && !told.contains("as opening"), "{told}");
     let figures: Value = serde_json::from_str(&fs::read_to_string(lab.path("figures.json")).unwrap()).unwrap();
+    check_document(&figures);
     assert!(figures["leaf_reads"].as_u64() > Some(0) && figures["read_requests"].as_u64() > Some(0), "{figures}");
     assert!(figures["inner_writes"].as_u64() > Some(0), "{figures}");
     lab.run(["inspect", "evergreen:e.img", "--tree", "t.html", "--figures", "figures.json"]).good();

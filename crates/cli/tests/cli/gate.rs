@@ -8,7 +8,10 @@ use senesce_store::{
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::lab::{Lab, SENESCE, SINGLE};
+use super::{
+    lab::{Lab, SENESCE, SINGLE},
+    schemas::{check_json, check_printed},
+};
 
 /// An arm whose name has a command of GitHub, the end of a table cell, the end of a text in XML, a
 /// mention and a terminal escape.
@@ -90,6 +93,7 @@ fn baseline_passes_its_run_and_fails_a_regression() {
     make(&lab, "better", &Made { requests: 9_000, ..PLAIN });
     let saved = lab.run(["gate", "one", "--save-baseline", "b.json"]).good();
     assert!(saved.stderr.contains("baseline: b.json (8 figures)"), "{}", saved.stderr);
+    check_printed(&fs::read_to_string(lab.path("b.json")).unwrap());
     for base in ["b.json", "one"] {
         let same = lab.run(["gate", "one", "--baseline", base]).good().stdout;
         assert!(same.contains("4 figures judged: 4 equal") && same.contains("no regression in 4 figures"), "{same}");
@@ -280,6 +284,8 @@ fn outputs_escape_a_hostile_arm() {
     for hazard in ["@team", "<b>", "]]>", "\n::", "`"] {
         assert!(!markdown.contains(hazard), "{hazard} in {markdown}");
     }
+    check_json("bmf", &serde_json::from_str(&read("bmf.json")).unwrap());
+    check_json("small-is-better", &serde_json::from_str(&read("s.json")).unwrap());
     let bmf: BTreeMap<String, BTreeMap<String, Value>> = serde_json::from_str(&read("bmf.json")).unwrap();
     assert_eq!(bmf.len(), 2);
     let full = bmf.iter().find(|(name, _)| name.ends_with("/full/40")).unwrap().1;

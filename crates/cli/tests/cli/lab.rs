@@ -10,6 +10,8 @@ use std::{
 pub use senesce_testkit::Done;
 use tempfile::TempDir;
 
+use super::schemas::check_printed;
+
 /// The program under test.
 pub const SENESCE: &str = env!("CARGO_BIN_EXE_senesce");
 
@@ -106,9 +108,15 @@ impl Lab {
         command.current_dir(self.disk.path()).stdin(Stdio::null());
     }
 
-    /// Runs the program.
+    /// Runs the program. Fails if it prints JSON of another shape than the published schema.
+    #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
-        Done::of(self.command().args(args).output().unwrap())
+        let mut command = self.command();
+        let done = Done::of(command.args(args).output().unwrap());
+        if command.get_args().any(|argument| argument == "--json") {
+            check_printed(&done.stdout);
+        }
+        done
     }
 
     /// Runs a shell script with `$SENESCE` in a mount namespace of its own, so that what it mounts

@@ -5,7 +5,10 @@ use std::fs;
 use senesce_testkit::root_or_skip;
 use serde_json::Value;
 
-use super::lab::{Lab, SENESCE, SINGLE, SMALL};
+use super::{
+    lab::{Lab, SENESCE, SINGLE, SMALL},
+    schemas::check_printed,
+};
 
 /// A row of table `cells`.
 #[derive(Debug, PartialEq)]
@@ -84,8 +87,9 @@ fn stdout_has_results_and_stderr_progress() {
         }
     }
     for line in fs::read_to_string(lab.path("loud/results/events.ndjson")).unwrap().lines() {
-        assert!(serde_json::from_str::<Value>(line).unwrap().is_object(), "{line}");
+        check_printed(line);
     }
+    check_printed(&fs::read_to_string(lab.path("loud/results/run.json")).unwrap());
     let circumstances = lab.run(["export", "loud", "--csv", "circumstances"]).good().stdout;
     for key in ["kernel", "mkfs", "mount", "seed", "plan.hash", "senesce.version", "history.first_commit"] {
         assert!(circumstances.contains(key), "{key} is not in:\n{circumstances}");

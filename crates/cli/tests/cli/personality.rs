@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{
     bench::{aged_image, assert_clean, figures, json},
     lab::Lab,
+    schemas::check_document,
 };
 
 /// A server with one thread that never finds all its files, and one that waits for it.
@@ -175,6 +176,7 @@ fn suite_ages_measures_ranks_and_resumes() {
     assert!(text.contains("modelled device (model: HDD 7.2K)") && text.contains("wang_os"), "{text}");
     let results = || json(&fs::read_to_string(out.join("results.json")).unwrap());
     let found = results();
+    check_document(&found);
     assert_eq!(found["is_complete"], true);
     let runs = found["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2 * 2 * 3 * 2);

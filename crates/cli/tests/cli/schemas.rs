@@ -1,6 +1,11 @@
 //! The published schemas of JSON outputs: they are current, documented, and refuse other documents.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    sync::OnceLock,
+};
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use proptest::{
@@ -17,16 +22,37 @@ const INPUTS: [&str; 4] = ["plan", "suite", "personality", "metrics"];
 /// Formats of other programs: they have no version of this project.
 const FOREIGN: [&str; 2] = ["bmf", "small-is-better"];
 
-/// Reads a JSON output of this kind. Fails unless it fits the published schema, without a key that
-/// the schema does not describe.
+/// Fails unless the text is JSON documents, each of a published version, without a key that its
+/// schema does not describe.
 #[track_caller]
-pub fn read_json(kind: &str, text: &str) -> Value {
-    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{kind}: {error}: {text}"));
-    check_json(kind, &value);
-    value
+pub fn check_printed(text: &str) {
+    for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        check_document(&document.unwrap_or_else(|error| panic!("it is not JSON: {error}: {text}")));
+    }
 }
 
-/// Fails unless the value fits the published schema of this kind, as [`read_json`] does.
+/// The same for one document.
+#[track_caller]
+pub fn check_document(document: &Value) {
+    let is_results = document["run"]["format"].is_string();
+    let version = document["schema"].as_str().or(document["format"].as_str()).unwrap_or_default();
+    let kind = if is_results { Some("results") } else { kinds_by_version().get(version).map(String::as_str) };
+    check_json(kind.unwrap_or_else(|| panic!("no schema is published for {version:?}: {document}")), document);
+}
+
+/// The published kinds by their version. The one of results has its version in a part of it.
+fn kinds_by_version() -> &'static BTreeMap<String, String> {
+    static KINDS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    KINDS.get_or_init(|| {
+        let files = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
+        let kinds = files.map(|file| file.file_stem().unwrap().to_string_lossy().into_owned());
+        let kinds = kinds.filter(|kind| kind != "results" && !FOREIGN.contains(&kind.as_str()));
+        kinds.map(|kind| (published(&kind)["title"].as_str().unwrap().to_owned(), kind)).collect()
+    })
+}
+
+/// Fails unless the value fits the published schema of this kind, without a key that the schema
+/// does not describe.
 #[track_caller]
 pub fn check_json(kind: &str, value: &Value) {
     let mut schema = published(kind);
@@ -136,6 +162,35 @@ fn every_schema_has_a_version_and_is_documented() {
 }
 
 #[test]
+fn outputs_without_a_volume_fit_their_schemas() {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("tree")).unwrap();
+    fs::write(lab.path("tree/file"), [7; 9000]).unwrap();
+    // `Lab::run` checks what they print.
+    for (command, version) in [
+        (&["grep", "tree", "--json"][..], "senesce-grep/1"),
+        (&["device", "list", "--json"], "senesce-devices/1"),
+        (&["kernels", "--json"], "senesce-kernels/1"),
+        (&["profile", "diff", "agrawal", "wang_os", "--json"], "senesce-profile-diff/1"),
+    ] {
+        let printed = lab.run(command).good().stdout;
+        assert!(printed.contains(&format!("\"{version}\"")), "{printed}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "additional")]
+fn undescribed_keys_of_an_output_are_found() {
+    check_document(&json!({ "schema": "senesce-devices/1", "devices": [], "further": 1 }));
+}
+
+#[test]
+#[should_panic(expected = "no schema is published for \"senesce-devices/9\"")]
+fn unknown_versions_of_an_output_are_found() {
+    check_document(&json!({ "schema": "senesce-devices/9", "devices": [] }));
+}
+
+#[test]
 fn schemas_refuse_missing_keys_and_wrong_types() {
     for kind in kinds() {
         let root = published(&kind);
@@ -143,7 +198,7 @@ fn schemas_refuse_missing_keys_and_wrong_types() {
         let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
         let refuses = |(choices, place): (Vec<u8>, usize)| {
             let mut sampler = Sampler { root: &root, choices: choices.into_iter(), faults: Vec::new() };
-            let sample = sampler.sample(&root, "", 0);
+            let sample = sampler.sample(&root, "");
             checker.check(&sample).map_err(|problem| TestCaseError::fail(format!("{sample}: {problem}")))?;
             let fault = &sampler.faults[place % sampler.faults.len()];
             let broken = fault.of(sample);
@@ -232,12 +287,12 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    fn sample(&mut self, schema: &'a Value, pointer: &str, depth: usize) -> Value {
+    fn sample(&mut self, schema: &'a Value, pointer: &str) -> Value {
         self.add_wrong_type(schema, pointer);
-        self.fill(schema, pointer, depth)
+        self.fill(schema, pointer)
     }
 
-    fn fill(&mut self, schema: &'a Value, pointer: &str, depth: usize) -> Value {
+    fn fill(&mut self, schema: &'a Value, pointer: &str) -> Value {
         let schema = self.resolve(schema);
         if let Some(only) = schema.get("const") {
             return only.clone();
@@ -246,34 +301,36 @@ impl<'a> Sampler<'a> {
             return values[self.choose(values.len())].clone();
         }
         if let Some(parts) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-            let part = &parts[self.choose(parts.len())];
-            let mut value = self.fill(part, pointer, depth);
+            // Texts of a pattern are not made; another part allows a number.
+            let parts: Vec<&Value> = parts.iter().filter(|part| part.get("pattern").is_none()).collect();
+            let part = parts[self.choose(parts.len())];
+            let mut value = self.fill(part, pointer);
             if let (Some(_), Value::Object(keys)) = (schema.get("properties"), &mut value) {
-                keys.extend(self.fill_keys(schema, pointer, depth));
+                keys.extend(self.fill_keys(schema, pointer));
             }
             return value;
         }
         let types: Vec<&str> = self.types(schema).into_iter().flatten().collect();
         match types.get(self.choose(types.len().max(1))) {
-            Some(&"object") => Value::Object(self.fill_keys(schema, pointer, depth)),
-            Some(&"array") => self.fill_items(schema, pointer, depth),
+            Some(&"object") => Value::Object(self.fill_keys(schema, pointer)),
+            Some(&"array") => self.fill_items(schema, pointer),
             Some(&"string") => json!("text"),
             Some(&"boolean") => json!(self.choose(2) == 1),
-            Some(&"integer") => json!(self.choose(200)),
+            Some(&"integer") => json!(schema["minimum"].as_u64().unwrap_or(0) + self.choose(50) as u64),
             Some(&"number") => json!(self.choose(200) as f64 / 8.0),
             Some(&"null") => Value::Null,
             _ => json!({}),
         }
     }
 
-    fn fill_keys(&mut self, schema: &'a Value, pointer: &str, depth: usize) -> Map<String, Value> {
+    fn fill_keys(&mut self, schema: &'a Value, pointer: &str) -> Map<String, Value> {
         let mut keys = Map::new();
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
             let is_required = required.contains(&key.as_str());
             if is_required || self.choose(2) == 1 {
-                keys.insert(key.clone(), self.sample(inner, &format!("{pointer}/{key}"), depth + 1));
+                keys.insert(key.clone(), self.sample(inner, &format!("{pointer}/{key}")));
             }
             if is_required {
                 self.faults.push(Fault::Missing(pointer.to_owned(), key.clone()));
@@ -282,19 +339,19 @@ impl<'a> Sampler<'a> {
         let further = schema["patternProperties"].as_object().and_then(|patterns| patterns.values().next());
         let further = further.or(schema.get("additionalProperties").filter(|inner| inner.is_object()));
         if let Some(inner) = further.filter(|_| self.choose(2) == 1) {
-            keys.insert("7".to_owned(), self.sample(inner, &format!("{pointer}/7"), depth + 1));
+            keys.insert("7".to_owned(), self.sample(inner, &format!("{pointer}/7")));
         }
         keys
     }
 
-    fn fill_items(&mut self, schema: &'a Value, pointer: &str, depth: usize) -> Value {
+    fn fill_items(&mut self, schema: &'a Value, pointer: &str) -> Value {
         if let Some(items) = schema["prefixItems"].as_array() {
             let items = items.iter().enumerate();
-            return items.map(|(at, item)| self.sample(item, &format!("{pointer}/{at}"), depth + 1)).collect();
+            return items.map(|(at, item)| self.sample(item, &format!("{pointer}/{at}"))).collect();
         }
         let least = schema["minItems"].as_u64().unwrap_or(0) as usize;
         let most = schema["maxItems"].as_u64().unwrap_or(2) as usize;
         let count = if least == most { least } else { least + self.choose(most - least + 1) };
-        (0..count).map(|at| self.sample(&schema["items"], &format!("{pointer}/{at}"), depth + 1)).collect()
+        (0..count).map(|at| self.sample(&schema["items"], &format!("{pointer}/{at}"))).collect()
     }
 }

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use senesce_garden::{Error as Engine, Garden};
 use senesce_objects::ObjectStore;
 
-pub use chains::report_chains;
+pub use chains::{Activity, report_chains};
 pub use check::{checked, words};
+pub use stat::GardenFigures;
 pub use volumes::packing;
 
 use crate::{

@@ -1,13 +1,56 @@
 //! The requests `stat` and `figures`.
 
+use schemars::JsonSchema;
 use senesce_fsapi::FileSystem;
 use senesce_garden::{AggregateReport, DriveReport, DriveState, LogCopyReport};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::{Service, report_chains};
+use super::{Activity, Service, report_chains};
 use crate::{
-    AggregateStat, BLOCK_BYTES, CloneOf, ColdStat, DriveStat, GroupStat, LogCopyStat, Name, Result, Stat, VolumeStat,
+    AggregateStat, BLOCK_BYTES, CloneOf, ColdStat, DriveStat, GroupStat, LogCopyStat, MountStat, Name, Result, Stat,
+    VolumeStat,
 };
+
+/// The counters of a garden since its opening.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GardenFigures {
+    #[serde(flatten)]
+    activity: Activity,
+    /// The last consistency point.
+    consistency_point: u64,
+    /// Free bytes.
+    free_bytes: u64,
+    /// Blocks of volumes that were read.
+    volume_blocks_read: u64,
+    /// Blocks of volumes that consistency points wrote.
+    volume_blocks_written: u64,
+    /// Consistency points that were written in the background.
+    points_beside_operations: u64,
+    /// Wrong blocks that were restored from the other drives and written back.
+    raid_repairs: u64,
+    /// Blocks that were restored because their drive is missing.
+    degraded_reads: u64,
+    /// Requests to objects.
+    objects: ObjectFigures,
+    /// The mounts.
+    mounts: Vec<MountStat>,
+}
+
+/// Requests to objects.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ObjectFigures {
+    /// Blocks that were written to objects.
+    blocks_tiered: u64,
+    /// Objects that were put.
+    puts: u64,
+    /// Ranges of objects that were read.
+    gets: u64,
+    /// Blocks in these ranges.
+    blocks_read: u64,
+    /// Objects that were deleted.
+    deletes: u64,
+}
 
 impl Service<'_> {
     pub(super) fn stat(&self) -> Result<Stat> {
@@ -29,24 +72,26 @@ impl Service<'_> {
     /// All counters in one document; it needs no reads.
     pub(super) fn figures(&self) -> Value {
         let report = self.garden.report();
-        let mut figures = report_chains(&report);
         let counts = &report.counts;
-        figures["consistency_point"] = report.cp.into();
-        figures["free_bytes"] = (report.free * BLOCK_BYTES).into();
-        figures["volume_blocks_read"] = counts.volume_reads.into();
-        figures["volume_blocks_written"] = counts.volume_writes.into();
-        figures["points_beside_operations"] = counts.points_beside.into();
-        figures["raid_repairs"] = report.raid.repairs.into();
-        figures["degraded_reads"] = report.raid.degraded_reads.into();
-        figures["objects"] = json!({
-            "blocks_tiered": counts.tiered,
-            "puts": counts.object_puts,
-            "gets": counts.object_gets,
-            "blocks_read": counts.cold_reads,
-            "deletes": counts.object_deletes,
-        });
-        figures["mounts"] = json!(self.mounts.list());
-        figures
+        let figures = GardenFigures {
+            activity: Activity::of(&report),
+            consistency_point: report.cp,
+            free_bytes: report.free * BLOCK_BYTES,
+            volume_blocks_read: counts.volume_reads,
+            volume_blocks_written: counts.volume_writes,
+            points_beside_operations: counts.points_beside,
+            raid_repairs: report.raid.repairs,
+            degraded_reads: report.raid.degraded_reads,
+            objects: ObjectFigures {
+                blocks_tiered: counts.tiered,
+                puts: counts.object_puts,
+                gets: counts.object_gets,
+                blocks_read: counts.cold_reads,
+                deletes: counts.object_deletes,
+            },
+            mounts: self.mounts.list(),
+        };
+        serde_json::to_value(figures).expect("plain structures with text keys")
     }
 
     pub(super) fn volumes(&self) -> Result<Vec<VolumeStat>> {

@@ -1,5 +1,6 @@
 //! The charts of a part: write chains over turnovers, latencies over turnovers or load.
 
+use schemars::JsonSchema;
 use senesce_trials::{Point, Series};
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use super::record::shorten;
 use crate::Stage;
 
 /// A point of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// The horizontal value.
     pub x: f64,
@@ -24,7 +25,7 @@ impl Place {
 }
 
 /// A line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// Its name.
     pub name: String,
@@ -33,7 +34,7 @@ pub struct Line {
 }
 
 /// Lines with the same axes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Chart {
     /// Its title.
     pub title: String,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use senesce_trials::{Fact, Figure, Scale, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::Stage;
 const UNKNOWN: &str = "The cause is not known.";
 
 /// Our figure beside the published one, as it is shown and stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShownFigure {
     /// Its name.
     pub name: String,
@@ -37,7 +38,7 @@ pub struct ShownFigure {
 }
 
 /// The result of a part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Its experiment.
     pub experiment: String,
@@ -133,7 +134,7 @@ impl ShownFigure {
 }
 
 /// The number of published numbers, and how close our figures are to them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Published numbers.
     pub numbers: usize,

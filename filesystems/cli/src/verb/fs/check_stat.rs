@@ -2,6 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc, sync::Arc};
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_cli::chains::{print_each_drive, print_media};
 use senesce_core::Bytes;
@@ -77,7 +78,7 @@ fn check_offline(place: &Place, objects: Option<Arc<dyn ObjectStore>>, quiet: bo
 /// Prints the findings of a check. Errors: there are findings.
 fn print_checked(found: &Checked, place: &Place, as_json: bool) -> Result<()> {
     match as_json {
-        true => println!("{}", with_format("senesce-fs-check/1", found)?),
+        true => println!("{}", with_format(version::CHECK, found)?),
         false => found.checks.iter().for_each(print),
     }
     match found.checks.iter().map(|part| part.findings.len() as u64 + part.more_findings).sum() {
@@ -141,7 +142,7 @@ pub fn figures(args: &FsPlaceArgs, quiet: bool) -> Result<()> {
     let not_mounted =
         || usage(format!("{place} is not mounted"), Some("figures are of a mount; `fs stat` shows the rest"));
     let Response::Figures(figures) = response.ok_or_else(not_mounted)? else { return Err(strange()) };
-    println!("{:#}", with_format("senesce-fs-figures/1", &figures)?);
+    println!("{:#}", with_format(version::FIGURES, &figures)?);
     Ok(())
 }
 
@@ -162,7 +163,7 @@ pub fn stat(args: &FsWithObjectsArgs, verbose: bool, quiet: bool) -> Result<()> 
         _ => return Err(strange()),
     };
     if args.json {
-        println!("{}", with_format("senesce-fs-stat/1", &stat)?);
+        println!("{}", with_format(version::STAT, &stat)?);
         return Ok(());
     }
     let AggregateStat { bytes, free_bytes, consistency_point, .. } = stat.aggregate;

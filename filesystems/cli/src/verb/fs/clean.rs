@@ -1,5 +1,6 @@
 //! `senesce fs clean`, and what gardening a mount or an aging does.
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_garden::{Cleaning, FixUp, Garden, Gardening, Medium, WriteAfterRead};
 use senesce_service::{Cleaned, Request, Response};
@@ -49,7 +50,7 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
     let request = Request::Clean { from: args.from };
     let Response::Cleaned(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        println!("{}", with_format("senesce-fs-clean/1", &done)?);
+        println!("{}", with_format(version::CLEAN, &done)?);
     } else {
         let Cleaned { areas, of, cleaned, areas_without_space: no_space, .. } = done;
         println!(

@@ -1,5 +1,6 @@
 //! `senesce fs dedup`: blocks of files that hold the same become one.
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_service::{Request, Response};
@@ -19,7 +20,7 @@ pub fn dedup(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     let request = Request::Dedup { volume: name[..].into() };
     let Response::Deduped(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        println!("{}", with_format("senesce-fs-dedup/1", &done)?);
+        println!("{}", with_format(version::DEDUP, &done)?);
     } else {
         let volume = show(&name);
         println!(

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_service::{Defragmented, Request, Response};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
@@ -23,7 +24,7 @@ pub fn defrag(args: &FsDefragArgs, quiet: bool) -> Result<()> {
     // A dry run leaves even the log as it is.
     let access = if args.dry_run { Access::Look } else { Access::Change };
     match ask(&place, access, &request, quiet)? {
-        Response::Defragmented(done) if args.json => println!("{}", with_format("senesce-fs-defrag/1", &done)?),
+        Response::Defragmented(done) if args.json => println!("{}", with_format(version::DEFRAG, &done)?),
         Response::Defragmented(done) => print(&place, args, &done),
         Response::EvergreenDefragmented(done) => print_defragmented(&place, &done, args.json)?,
         _ => return Err(strange()),

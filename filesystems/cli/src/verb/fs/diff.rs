@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_fsapi::FileKind;
 use senesce_garden::{Change, InodeChange};
 use senesce_volume::install_signal_cleanup;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::{
     name_arguments::{explain, show, split},
     paths::{self, Paths},
+    send_request::with_format,
 };
 use crate::{args::FsDiffArgs, table::render_table};
 
@@ -47,13 +50,10 @@ pub fn diff(args: &FsDiffArgs) -> Result<()> {
     let mut named: Vec<Named> = changes.into_iter().map(|change| name(change, &before, &after)).collect();
     named.sort_by(|one, other| one.path().cmp(other.path()));
     if args.json {
-        let changes: Vec<Value> = named.iter().map(to_json).collect();
-        let to = to.map(|name| String::from_utf8_lossy(name));
-        let (volume, from) = (String::from_utf8_lossy(volume), String::from_utf8_lossy(from));
-        println!(
-            "{}",
-            json!({ "format": "senesce-fs-diff/1", "volume": volume, "from": from, "to": to, "changes": changes })
-        );
+        let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        let changes = named.iter().map(ChangeDocument::of).collect();
+        let document = DiffDocument { volume: text(volume), from: text(from), to: to.map(|name| text(name)), changes };
+        println!("{}", with_format(version::DIFF, &document)?);
         return Ok(());
     }
     print!("{}", render_table(&named.iter().map(line).collect::<Vec<_>>()));
@@ -139,15 +139,48 @@ fn total(named: &[Named]) -> String {
     format!("{created} created, {removed} removed, {changed} changed; {blocks} blocks of 4,096 bytes")
 }
 
-fn to_json(named: &Named) -> Value {
-    let blocks: Vec<[u64; 2]> = named.change.blocks.iter().map(|blocks| [blocks.start, blocks.end]).collect();
-    json!({
-        "change": named.word(),
-        "kind": kind(named.change.kind),
-        "inode": named.change.ino,
-        "paths": named.after,
-        "paths_before": named.before,
-        "attributes": named.has_other_attributes(),
-        "blocks": blocks,
-    })
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct DiffDocument {
+    /// The volume.
+    volume: String,
+    /// The earlier snapshot.
+    from: String,
+    /// The later snapshot. `None` for the volume itself.
+    to: Option<String>,
+    /// The files that differ, by path.
+    changes: Vec<ChangeDocument>,
+}
+
+/// A file that differs.
+#[derive(Serialize, JsonSchema)]
+struct ChangeDocument {
+    /// `created`, `removed` or `changed`.
+    change: &'static str,
+    /// `file`, `directory`, `symlink`, `fifo`, `socket`, `char device` or `block device`.
+    kind: &'static str,
+    /// Its inode.
+    inode: u64,
+    /// Its paths. Empty if it was removed.
+    paths: Vec<String>,
+    /// Its paths before. Empty if it was created.
+    paths_before: Vec<String>,
+    /// Whether its attributes changed.
+    attributes: bool,
+    /// The ranges of its blocks of 4096 bytes that differ: start and end.
+    blocks: Vec<[u64; 2]>,
+}
+
+impl ChangeDocument {
+    fn of(named: &Named) -> Self {
+        Self {
+            change: named.word(),
+            kind: kind(named.change.kind),
+            inode: named.change.ino,
+            paths: named.after.clone(),
+            paths_before: named.before.clone(),
+            attributes: named.has_other_attributes(),
+            blocks: named.change.blocks.iter().map(|blocks| [blocks.start, blocks.end]).collect(),
+        }
+    }
 }

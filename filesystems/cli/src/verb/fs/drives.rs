@@ -5,12 +5,14 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Printable};
 use senesce_garden::{DriveState, Finding, Garden};
 use senesce_service::{Request, Response, Scrubbed};
 use senesce_volume::{SCAN_BYTES, check_interrupted, install_signal_cleanup, interrupted};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::{
     claim,
@@ -112,6 +114,28 @@ pub fn rebuild(args: &FsLookArgs, quiet: bool) -> Result<()> {
     fill(&place, &garden, args.json, quiet)
 }
 
+/// What `replace` and `rebuild` print as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct RebuildDocument {
+    /// The drives that were filled.
+    drives: Vec<FilledDrive>,
+    /// Blocks that cannot be computed from the other drives.
+    lost: Vec<String>,
+    /// Drives that are still missing.
+    missing: Vec<u32>,
+}
+
+/// A drive that was filled.
+#[derive(Serialize, JsonSchema)]
+struct FilledDrive {
+    /// Its number.
+    drive: u32,
+    /// Stripes that it holds.
+    stripes: u64,
+    /// The number of all stripes.
+    of: u64,
+}
+
 /// Fills all new drives; what was done is durable, however it ends.
 fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()> {
     let mut filled: Vec<(u32, u64, u64)> = Vec::new();
@@ -134,11 +158,10 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
     garden.close().with_context(|| format!("cannot close {place}"))?;
     let missing = garden.report().missing_drives;
     if as_json {
-        let drives: Vec<Value> =
-            filled.iter().map(|(drive, done, of)| json!({ "drive": drive, "stripes": done, "of": of })).collect();
-        let document =
-            json!({ "format": "senesce-fs-rebuild/1", "drives": drives, "lost": texts(&lost), "missing": missing });
-        println!("{document}");
+        let drive = |&(drive, stripes, of): &(u32, u64, u64)| FilledDrive { drive, stripes, of };
+        let drives = filled.iter().map(drive).collect();
+        let document = RebuildDocument { drives, lost: texts(&lost), missing };
+        println!("{}", with_format(version::REBUILD, &document)?);
     } else {
         for (drive, done, of) in &filled {
             println!("{place}: drive {drive} holds {done} of {of} stripes");
@@ -168,7 +191,7 @@ pub fn scrub(args: &FsScrubArgs, quiet: bool) -> Result<()> {
     let request = Request::Scrub { from: args.from };
     let Response::Scrubbed(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        println!("{}", with_format("senesce-fs-scrub/1", &done)?);
+        println!("{}", with_format(version::SCRUB, &done)?);
     } else {
         print_scrubbed(&place, &done);
     }

@@ -2,11 +2,14 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use senesce_garden::{Dump, DumpTable, DumpValue, DumpWhat};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{name_arguments::explain_missing, place::Place};
+use super::{name_arguments::explain_missing, place::Place, send_request::with_format};
 use crate::{
     args::{FsDumpArgs, FsDumpWhat},
     exit::usage,
@@ -24,19 +27,17 @@ pub fn dump(args: &FsDumpArgs) -> Result<()> {
     print(
         &shown.map_err(explain_missing).with_context(|| format!("cannot look into {}", args.place.display()))?,
         args.json,
-    );
-    Ok(())
+    )
 }
 
 /// A dump on the screen.
-pub(super) fn print(shown: &Dump, as_json: bool) {
+pub(super) fn print(shown: &Dump, as_json: bool) -> Result<()> {
     if as_json {
-        let mut all = Map::from_iter([("format".to_owned(), json!("senesce-fs-dump/1"))]);
-        all.extend(to_json(shown));
-        println!("{}", Value::Object(all));
+        println!("{}", with_format(version::DUMP, &DumpDocument::of(shown))?);
     } else {
         print!("{shown}");
     }
+    Ok(())
 }
 
 /// Errors: a structure that a garden has not.
@@ -74,25 +75,51 @@ fn what(what: &FsDumpWhat) -> Result<DumpWhat> {
     })
 }
 
-/// Words are keys; rows are objects.
-fn to_json(dump: &Dump) -> Map<String, Value> {
-    let fields = dump.fields.iter().map(|(word, value)| ((*word).to_owned(), value_of(value)));
-    let mut all = Map::from_iter([
-        ("title".to_owned(), json!(dump.title)),
-        ("fields".to_owned(), Value::Object(fields.collect())),
-        ("wrong".to_owned(), json!(dump.wrong)),
-    ]);
-    if let Some(DumpTable { columns, rows, more }) = &dump.table {
-        let row = |row: &Vec<DumpValue>| {
-            let cells = columns.iter().zip(row).map(|(word, value)| ((*word).to_owned(), value_of(value)));
-            Value::Object(cells.collect())
+/// A structure as JSON. Words are keys; rows are objects.
+#[derive(Serialize, JsonSchema)]
+pub struct DumpDocument {
+    /// The name of the structure.
+    title: String,
+    /// Its fields.
+    #[schemars(schema_with = "cells_schema")]
+    fields: Map<String, Value>,
+    /// Its faults.
+    wrong: Vec<String>,
+    /// The rows of its table. Absent without a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "rows_schema")]
+    rows: Option<Vec<Map<String, Value>>>,
+    /// Rows that are not shown. Absent without a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_rows: Option<u64>,
+    /// Its parts.
+    parts: Vec<DumpDocument>,
+}
+
+fn cells_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "additionalProperties": { "type": ["integer", "string", "null"] } })
+}
+
+fn rows_schema(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": cells_schema(generator) })
+}
+
+impl DumpDocument {
+    fn of(dump: &Dump) -> Self {
+        let row = |columns: &[&str], row: &[DumpValue]| {
+            columns.iter().zip(row).map(|(word, value)| ((*word).to_owned(), value_of(value))).collect()
         };
-        all.insert("rows".to_owned(), rows.iter().map(row).collect());
-        all.insert("more_rows".to_owned(), json!(more));
+        let table = dump.table.as_ref();
+        let rows = |table: &DumpTable| table.rows.iter().map(|cells| row(&table.columns, cells)).collect();
+        Self {
+            title: dump.title.clone(),
+            fields: dump.fields.iter().map(|(word, value)| ((*word).to_owned(), value_of(value))).collect(),
+            wrong: dump.wrong.clone(),
+            rows: table.map(rows),
+            more_rows: table.map(|table| table.more),
+            parts: dump.parts.iter().map(Self::of).collect(),
+        }
     }
-    let parts: Vec<Value> = dump.parts.iter().map(|part| Value::Object(to_json(part))).collect();
-    all.insert("parts".to_owned(), json!(parts));
-    all
 }
 
 fn value_of(value: &DumpValue) -> Value {

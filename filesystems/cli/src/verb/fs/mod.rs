@@ -41,9 +41,17 @@ mod watch;
 use anyhow::Result;
 
 pub use clean::Policy;
-pub use evergreen::{draw_tree, outline_tree, with_evergreen};
+pub use diff::DiffDocument;
+pub use drives::RebuildDocument;
+pub use dump::DumpDocument;
+pub use evergreen::{EvergreenRepairDocument, TreeDocument, draw_tree, outline_tree, with_evergreen};
 pub use in_process_engine::with_engine;
+pub use recompact::RecompactDocument;
+pub use repair::RepairDocument;
+pub use snapshots::SnapshotDocument;
 pub use survey::collect_told;
+pub use tier::TIER_INNER;
+pub use volumes::{CloneDocument, VolumeDocument};
 
 use crate::{
     allocator::share_one_heap,

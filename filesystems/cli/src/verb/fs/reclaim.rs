@@ -4,17 +4,14 @@ use anyhow::Result;
 use senesce_core::Bytes;
 use senesce_service::Deleted;
 use senesce_volume::check_interrupted;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Prints `line` for people, or `document` for machines, and the space before and now.
+/// Prints `line` and the space before and now for people, or `document` for machines.
 ///
 /// Errors: a signal ended the work; later consistency points do the rest.
 pub fn print_reclaimed(deleted: &Deleted, document: Option<Value>, line: &str) -> Result<()> {
     let &Deleted { free_bytes_before, free_bytes, map_blocks_left } = deleted;
-    if let Some(mut document) = document {
-        document["free_bytes_before"] = json!(free_bytes_before);
-        document["free_bytes"] = json!(free_bytes);
-        document["map_blocks_left"] = json!(map_blocks_left);
+    if let Some(document) = document {
         println!("{document}");
     } else {
         println!("{line}");

@@ -1,19 +1,72 @@
 //! `senesce fs recompact`: what is left of compacted blocks is written together.
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::Bytes;
 use senesce_garden::{PackingSurvey, RecompactStep};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
     name_arguments::{explain, show, split_volume},
     place::BLOCK_BYTES,
+    send_request::with_format,
 };
 use crate::{args::FsRecompactArgs, progress::Stretch};
 
 /// VVBNs that are read between two checks for a signal.
 const VVBNS: u64 = 16_384;
+
+/// What is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct RecompactDocument {
+    /// The volume.
+    volume: String,
+    /// VVBNs with a place that were scanned.
+    looked_at: u64,
+    /// Compacted blocks that were read because enough of their chunks are gone.
+    compacted_blocks_read: u64,
+    /// Compacted blocks that are given up.
+    compacted_blocks_given_up: u64,
+    /// Chunks of these blocks.
+    chunks_moved: u64,
+    /// Compacted blocks that could not be read; they stay as they are.
+    unread: u64,
+    /// Whether the pass reached the end.
+    whole: bool,
+    /// The packing before.
+    before: PackingDocument,
+    /// The packing now.
+    after: PackingDocument,
+}
+
+/// How the blocks of a volume are packed.
+#[derive(Serialize, JsonSchema)]
+struct PackingDocument {
+    /// Blocks of the files.
+    file_blocks: u64,
+    /// Blocks of the drives that the files use.
+    taken_blocks: u64,
+    /// Those of them that hold chunks.
+    compacted_blocks: u64,
+    /// Chunks of compacted blocks.
+    chunks: u64,
+    /// Saved blocks, percent of the blocks of the files. `None` without files.
+    saved_percent: Option<f64>,
+}
+
+impl PackingDocument {
+    fn of(found: &PackingSurvey) -> Self {
+        Self {
+            file_blocks: found.blocks,
+            taken_blocks: found.taken(),
+            compacted_blocks: found.compacted,
+            chunks: found.chunks,
+            saved_percent: found.saved_percent(),
+        }
+    }
+}
 
 /// One pass over a volume. What was written together until a signal stays so.
 pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
@@ -35,28 +88,18 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
     let after = garden.survey_packing(volume)?;
     let RecompactStep { looked_at, read, rewritten, chunks, unread, is_done } = all;
     if args.of.json {
-        let survey = |found: &PackingSurvey| {
-            json!({
-                "file_blocks": found.blocks,
-                "taken_blocks": found.taken(),
-                "compacted_blocks": found.compacted,
-                "chunks": found.chunks,
-                "saved_percent": found.saved_percent(),
-            })
+        let document = RecompactDocument {
+            volume: String::from_utf8_lossy(volume).into_owned(),
+            looked_at,
+            compacted_blocks_read: read,
+            compacted_blocks_given_up: rewritten,
+            chunks_moved: chunks,
+            unread,
+            whole: is_done,
+            before: PackingDocument::of(&before),
+            after: PackingDocument::of(&after),
         };
-        let document = json!({
-            "format": "senesce-fs-recompact/1",
-            "volume": String::from_utf8_lossy(volume),
-            "looked_at": looked_at,
-            "compacted_blocks_read": read,
-            "compacted_blocks_given_up": rewritten,
-            "chunks_moved": chunks,
-            "unread": unread,
-            "whole": is_done,
-            "before": survey(&before),
-            "after": survey(&after),
-        });
-        println!("{document}");
+        println!("{}", with_format(version::RECOMPACT, &document)?);
     } else {
         println!(
             "{place}: volume {}: {looked_at} VVBNs, {chunks} chunks of {rewritten} compacted blocks moved together",

@@ -1,14 +1,17 @@
 //! `senesce fs check --repair` of a garden.
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_garden::{Accepted, Finding, Limits, ScrubStep, Stripes};
-use senesce_service::garden::checked;
+use senesce_service::{CheckedPart, garden::checked};
 use senesce_volume::{check_interrupted, install_signal_cleanup, interrupted};
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
     check_stat::{print, progress},
     place::Place,
+    send_request::with_format,
 };
 use crate::{
     args::FsWithObjectsArgs,
@@ -18,6 +21,23 @@ use crate::{
 
 /// Stripes of a step: a signal is answered after it.
 const STRIPES: u64 = 1024;
+
+/// What a repair prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct RepairDocument {
+    /// Whether nothing was written.
+    dry_run: bool,
+    /// Copies of the log that were lost.
+    lost_log_copies: Vec<String>,
+    /// The acknowledged operations that were lost with the log. `None` if none were.
+    lost_with_the_log: Option<String>,
+    /// Repaired labels, blocks and parity.
+    repaired: Vec<String>,
+    /// Blocks that cannot be computed from the other drives.
+    lost: Vec<String>,
+    /// A check of the state after the repair.
+    after: CheckedPart,
+}
 
 /// Repairs labels, superblocks, copies of the log, blocks and parity, and checks the result. With
 /// `is_dry` nothing is written.
@@ -64,16 +84,15 @@ pub fn repair(args: &FsWithObjectsArgs, is_dry: bool, without_log: Option<bool>,
     let would = if is_dry { "would repair" } else { "repaired" };
     if args.json {
         let texts = |findings: &[Finding]| findings.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let document = json!({
-            "format": "senesce-fs-repair-garden/1",
-            "dry_run": is_dry,
-            "lost_log_copies": report.log.lost,
-            "lost_with_the_log": loss.as_ref().map(ToString::to_string),
-            "repaired": texts(&acts),
-            "lost": texts(&lost),
-            "after": checked("after the repair", &after),
-        });
-        println!("{document}");
+        let document = RepairDocument {
+            dry_run: is_dry,
+            lost_log_copies: report.log.lost,
+            lost_with_the_log: loss.as_ref().map(ToString::to_string),
+            repaired: texts(&acts),
+            lost: texts(&lost),
+            after: checked("after the repair", &after),
+        };
+        println!("{}", with_format(version::REPAIR_GARDEN, &document)?);
     } else {
         for why in &report.log.lost {
             println!("found: {why}");

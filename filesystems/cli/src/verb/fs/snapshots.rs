@@ -1,10 +1,12 @@
 //! `senesce fs snapshot`: volumes as they were.
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::Bytes;
-use senesce_service::{Request, Response, SnapshotStat};
+use senesce_service::{Deleted, Request, Response, SnapshotMade, SnapshotStat};
 use senesce_volume::install_signal_cleanup;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
     name_arguments::{show, split, split_volume},
@@ -28,13 +30,39 @@ pub fn snapshot(args: &FsSnapshotArgs, quiet: bool) -> Result<()> {
     }
 }
 
+/// What `create`, `delete` and `restore` print as JSON.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SnapshotDocument {
+    /// Of `create`.
+    Made(SnapshotMade),
+    /// Of `delete`.
+    Deleted {
+        /// The volume.
+        volume: String,
+        /// The deleted snapshot.
+        deleted: String,
+        #[serde(flatten)]
+        space: Deleted,
+    },
+    /// Of `restore`.
+    Restored {
+        /// The volume.
+        volume: String,
+        /// The snapshot whose state the volume has again.
+        restored: String,
+        #[serde(flatten)]
+        space: Deleted,
+    },
+}
+
 fn create(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 2..=2)?;
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let request = Request::SnapshotCreate { volume, name, unix_seconds: SystemClock::unix_time().seconds };
     let Response::SnapshotMade(made) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        println!("{}", with_format("senesce-fs-snapshot/1", &made)?);
+        println!("{}", with_format(version::SNAPSHOT, &SnapshotDocument::Made(made))?);
         return Ok(());
     }
     let (bytes, inodes) = made.made.map_or((0, 0), |made| (made.bytes, made.inodes));
@@ -48,7 +76,7 @@ fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     let request = Request::SnapshotList { volume: name[..].into() };
     let Response::Snapshots(found) = ask(&place, Access::Look, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        println!("{}", with_format("senesce-fs-snapshots/1", &found)?);
+        println!("{}", with_format(version::SNAPSHOTS, &found)?);
         return Ok(());
     }
     let line = |snapshot: &SnapshotStat| {
@@ -76,11 +104,12 @@ fn remove(args: &FsOfSnapshotArgs, restores: bool, quiet: bool) -> Result<()> {
         false => (Request::SnapshotDelete { volume, name }, "deleted"),
     };
     let Response::Deleted(deleted) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
-    let document = json!({
-        "format": "senesce-fs-snapshot/1",
-        "volume": String::from_utf8_lossy(&names[0]),
-        word: String::from_utf8_lossy(&names[1]),
-    });
+    let [volume, name] = [0, 1].map(|at: usize| String::from_utf8_lossy(&names[at]).into_owned());
+    let document = match restores {
+        true => SnapshotDocument::Restored { volume, restored: name, space: deleted.clone() },
+        false => SnapshotDocument::Deleted { volume, deleted: name, space: deleted.clone() },
+    };
+    let document = args.json.then(|| with_format(version::SNAPSHOT, &document)).transpose()?;
     let line = format!("{place}: snapshot {} of volume {} {word}", show(&names[1]), show(&names[0]));
-    print_reclaimed(&deleted, args.json.then_some(document), &line)
+    print_reclaimed(&deleted, document, &line)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_garden::{Accepted, Limits};
@@ -17,6 +18,9 @@ use crate::{
     args::{FsTierArgs, PricesArg},
     exit::usage,
 };
+
+/// Keys of a response that the command does not print as JSON.
+pub const TIER_INNER: [&str; 2] = ["objects_tiered", "bytes"];
 
 impl PricesArg {
     fn request(self) -> Prices {
@@ -42,8 +46,8 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     };
     let Response::Tiered(done) = response else { return Err(strange()) };
     if args.json {
-        let mut document = with_format("senesce-fs-tier/1", &done)?;
-        for inner in ["objects_tiered", "bytes"] {
+        let mut document = with_format(version::TIER, &done)?;
+        for inner in TIER_INNER {
             document.as_object_mut().and_then(|document| document.remove(inner));
         }
         println!("{document}");

@@ -1,10 +1,12 @@
 //! `senesce fs volume` and `senesce fs clone`: the volumes of a garden.
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_core::{Bytes, Seed};
-use senesce_service::{CloneOf, Request, Response, VolumeStat};
+use senesce_service::{CloneOf, Deleted, Request, Response, VolumeStat};
 use senesce_volume::install_signal_cleanup;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{
     name_arguments::{show, split},
@@ -13,6 +15,28 @@ use super::{
     send_request::{Access, ask, strange, with_format},
 };
 use crate::args::{FsCloneArgs, FsLookArgs, FsOfVolumeArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeVerb};
+
+/// What `clone` prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct CloneDocument {
+    /// The volume of the snapshot.
+    volume: String,
+    /// The snapshot.
+    snapshot: String,
+    /// The new volume.
+    made: String,
+    /// Free bytes of the new volume.
+    free_bytes: u64,
+}
+
+/// What `volume delete` prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct VolumeDocument {
+    /// The deleted volume.
+    deleted: String,
+    #[serde(flatten)]
+    space: Deleted,
+}
 
 /// Makes one, lists them, deletes one.
 pub fn volume(args: &FsVolumeArgs, quiet: bool) -> Result<()> {
@@ -30,15 +54,10 @@ pub fn clone(args: &FsCloneArgs, quiet: bool) -> Result<()> {
     let request = Request::Clone { volume: name(0), snapshot: name(1), name: name(2) };
     let Response::Cloned(cloned) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     if args.json {
-        let text = |at: usize| String::from_utf8_lossy(&names[at]);
-        let document = json!({
-            "format": "senesce-fs-clone/1",
-            "volume": text(0),
-            "snapshot": text(1),
-            "made": text(2),
-            "free_bytes": cloned.free_bytes,
-        });
-        println!("{document}");
+        let text = |at: usize| String::from_utf8_lossy(&names[at]).into_owned();
+        let free_bytes = cloned.free_bytes;
+        let document = CloneDocument { volume: text(0), snapshot: text(1), made: text(2), free_bytes };
+        println!("{}", with_format(version::CLONE, &document)?);
         return Ok(());
     }
     let [volume, snapshot, name] = [0, 1, 2].map(|at: usize| show(&names[at]));
@@ -53,9 +72,10 @@ fn delete(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     let name = &names[0];
     let request = Request::VolumeDelete { name: name[..].into() };
     let Response::Deleted(deleted) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
-    let document = json!({ "format": "senesce-fs-volume/1", "deleted": String::from_utf8_lossy(name) });
+    let document = VolumeDocument { deleted: String::from_utf8_lossy(name).into_owned(), space: deleted.clone() };
+    let document = args.json.then(|| with_format(version::VOLUME, &document)).transpose()?;
     let line = format!("{place}: volume {} deleted", show(name));
-    print_reclaimed(&deleted, args.json.then_some(document), &line)
+    print_reclaimed(&deleted, document, &line)
 }
 
 fn create(args: &FsVolumeCreateArgs, quiet: bool) -> Result<()> {
@@ -79,7 +99,7 @@ fn list(args: &FsLookArgs, quiet: bool) -> Result<()> {
         return Err(strange());
     };
     if args.json {
-        println!("{}", with_format("senesce-fs-volumes/1", &found)?);
+        println!("{}", with_format(version::VOLUMES, &found)?);
         return Ok(());
     }
     found.volumes.iter().for_each(|volume| println!("{}", line(volume)));

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_timed::published::{Part, Record};
 use senesce_trials::Scale;
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,7 @@ pub struct RunPart {
 }
 
 /// How a part was run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ran {
     /// The part that was run for it.
     pub part: String,

@@ -6,6 +6,8 @@ mod kept;
 mod reproduce;
 mod table;
 
+pub use table::Reproduction;
+
 use anyhow::Result;
 
 use crate::args::GardenVerb;

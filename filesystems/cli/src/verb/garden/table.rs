@@ -1,5 +1,6 @@
 //! All experiments with what came out, for the screen, as JSON and for the page.
 
+use schemars::JsonSchema;
 use senesce_timed::published::{PUBLISHED, Part, Published, Record, ShownFigure, Tally};
 use senesce_trials::{Fact, Scale, Verdict};
 use serde::Serialize;
@@ -8,17 +9,20 @@ use super::{
     circumstances::{find_common, find_particular, print_circumstances},
     kept::{Ran, RunPart, tell_scale},
 };
-use crate::table::render_table;
+use crate::{table::render_table, version};
 
 /// The table.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Reproduction {
+    /// The version of this shape.
     schema: &'static str,
+    /// The version of senesce.
     senesce_version: &'static str,
     /// BLAKE3 of the executable.
     senesce_build: String,
     /// When the table was made; each part says when it ended.
     made_at: String,
+    /// The size of the trials.
     scale: Scale,
     /// What most parts have in common.
     common: Vec<Fact>,
@@ -26,13 +30,18 @@ pub struct Reproduction {
     tally: Tally,
     /// The same in words.
     summary: String,
+    /// The published experiments.
     experiments: Vec<Row>,
 }
 
-#[derive(Debug, Serialize)]
+/// A published experiment.
+#[derive(Debug, Serialize, JsonSchema)]
 struct Row {
+    /// Its name.
     name: &'static str,
+    /// Its setup.
     setup: &'static str,
+    /// The result of the paper.
     paper: &'static str,
     /// run, in part (only one of its parts), failed (a part of it) or not run.
     status: &'static str,
@@ -40,14 +49,16 @@ struct Row {
     tally: Tally,
     /// Why it is not run.
     why: String,
+    /// The parts that were run.
     parts: Vec<Shown>,
 }
 
 /// A part that was run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Shown {
     #[serde(flatten)]
     pub record: Record,
+    /// How it was run.
     pub ran: Ran,
     /// What it does not have in common with most parts.
     pub particular: Vec<Fact>,
@@ -108,7 +119,7 @@ impl Reproduction {
         let experiments: Vec<Row> = PUBLISHED.iter().map(row).collect();
         let tally = Tally::of(experiments.iter().flat_map(|row| &row.parts).flat_map(|part| &part.record.figures));
         Self {
-            schema: "senesce-reproduction/3",
+            schema: version::REPRODUCTION,
             senesce_version: env!("CARGO_PKG_VERSION"),
             senesce_build: made.build,
             made_at: made.at,

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_evergreen::Limits;
@@ -46,7 +47,7 @@ pub fn check(place: &Place, online: FsOnlineArgs, as_json: bool, quiet: bool) ->
 /// Prints the findings of a check. Errors: there are findings.
 pub fn print_checked(found: &EvergreenChecked, place: &dyn Display, as_json: bool) -> Result<()> {
     match as_json {
-        true => println!("{}", with_format("senesce-fs-check-evergreen/1", found)?),
+        true => println!("{}", with_format(version::CHECK_EVERGREEN, found)?),
         false => found.checks.iter().for_each(print),
     }
     let count =
@@ -127,7 +128,7 @@ pub fn stat(place: &Place, as_json: bool) -> Result<()> {
 /// Prints the contents and the free space of an evergreen.
 pub fn print_stat(stat: &EvergreenStat, place: &dyn Display, as_json: bool) -> Result<()> {
     if as_json {
-        println!("{}", with_format("senesce-fs-stat-evergreen/1", stat)?);
+        println!("{}", with_format(version::STAT_EVERGREEN, stat)?);
         return Ok(());
     }
     println!(

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use crate::version;
 use anyhow::{Context, Result};
 use senesce_core::Bytes;
 use senesce_evergreen::Limits;
@@ -53,7 +54,7 @@ pub fn defrag(place: &Place, args: &FsDefragArgs, quiet: bool) -> Result<()> {
 /// Prints what became of keys and leaves.
 pub fn print_defragmented(place: &dyn Display, done: &EvergreenDefragmented, as_json: bool) -> Result<()> {
     if as_json {
-        println!("{}", with_format("senesce-fs-defrag-evergreen/1", done)?);
+        println!("{}", with_format(version::DEFRAG_EVERGREEN, done)?);
         return Ok(());
     }
     let would = if done.dry_run { "would get" } else { "got" };

@@ -24,6 +24,5 @@ pub fn dump(place: &Place, args: &FsDumpArgs) -> Result<()> {
         }
     };
     let shown = senesce_evergreen::dump(&place.look()?, &what, args.most);
-    print(&shown.with_context(|| format!("cannot look into {place}"))?, args.json);
-    Ok(())
+    print(&shown.with_context(|| format!("cannot look into {place}"))?, args.json)
 }

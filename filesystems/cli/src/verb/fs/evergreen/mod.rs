@@ -28,9 +28,10 @@ pub(super) use defrag::{defrag, print_defragmented};
 pub(super) use dump::dump;
 pub(super) use mkfs::mkfs;
 pub(super) use mount::{Chores, limits, mount, tell_torn};
+pub use repair::EvergreenRepairDocument;
 pub(super) use repair::repair;
 pub(super) use survey::collect_told;
-pub use tree_picture::{draw_tree, outline_tree};
+pub use tree_picture::{TreeDocument, draw_tree, outline_tree};
 
 use super::claim;
 use crate::{args::FsPlaceArgs, clock::SystemClock, exit::usage};

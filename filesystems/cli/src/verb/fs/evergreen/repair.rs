@@ -1,10 +1,12 @@
 //! Putting a damaged evergreen right.
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use senesce_evergreen::RepairReport;
-use serde_json::json;
+use serde::Serialize;
 
-use super::Place;
+use super::{super::send_request::with_format, Place};
 use crate::exit::failed;
 
 /// Lines of a kind that are shown; more are counted.
@@ -15,7 +17,7 @@ pub fn repair(place: &Place, is_dry: bool, as_json: bool) -> Result<()> {
     let device = if is_dry { place.look()? } else { place.open()? };
     let report = senesce_evergreen::repair(&device, is_dry).with_context(|| format!("cannot repair {place}"))?;
     if as_json {
-        print_json(&report);
+        print_json(&report)?;
     } else {
         print(&report);
     }
@@ -52,19 +54,35 @@ fn print(report: &RepairReport) {
     println!("{then}: superblock {}, {} nodes, {} keys", check.generation, check.nodes, check.keys);
 }
 
-fn print_json(report: &RepairReport) {
-    let texts = |lines: &[String]| lines.to_vec();
-    println!(
-        "{}",
-        json!({
-            "format": "senesce-fs-repair-evergreen/1",
-            "needed": report.is_needed,
-            "done": report.is_done,
-            "found": report.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "lost": report.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "files_lost": report.files.lost.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "put_right": texts(&report.files.corrections),
-            "clean": report.check.is_clean(),
-        })
-    );
+/// What a repair prints as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct EvergreenRepairDocument {
+    /// Whether a repair is needed.
+    needed: bool,
+    /// Whether it was written.
+    done: bool,
+    /// Damage of nodes, copies and maps.
+    found: Vec<String>,
+    /// Lost nodes and keys.
+    lost: Vec<String>,
+    /// Files that are not what they were.
+    files_lost: Vec<String>,
+    /// Corrections of names, counts and sizes.
+    put_right: Vec<String>,
+    /// Whether a check finds nothing afterwards.
+    clean: bool,
+}
+
+fn print_json(report: &RepairReport) -> Result<()> {
+    let document = EvergreenRepairDocument {
+        needed: report.is_needed,
+        done: report.is_done,
+        found: report.notes.iter().map(ToString::to_string).collect(),
+        lost: report.lost.iter().map(ToString::to_string).collect(),
+        files_lost: report.files.lost.iter().map(ToString::to_string).collect(),
+        put_right: report.files.corrections.clone(),
+        clean: report.check.is_clean(),
+    };
+    println!("{}", with_format(version::REPAIR_EVERGREEN, &document)?);
+    Ok(())
 }

@@ -2,18 +2,19 @@
 
 use std::{fs, path::Path};
 
+use crate::version;
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
+use senesce_cli::schema::document;
 use senesce_evergreen::{Figures, Holds, Outline, OutlinedNode, outline};
 use senesce_experiment::read_description;
 use senesce_report::{TreeOptions, render_tree, render_tree_svg};
+use senesce_service::evergreen::FlushedLevel;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{super::send_request::with_format, Place};
 use crate::exit::usage;
-
-const SCHEMA: &str = "senesce-evergreen-tree/1";
-
-const FIGURES: &str = "senesce-evergreen-figures/1";
 
 /// Outlines the tree of an evergreen as JSON, with the flushes of a file of figures, if one is
 /// named.
@@ -22,18 +23,18 @@ pub fn outline_tree(place: &Path, figures: Option<&Path>) -> Result<Value> {
     let flushes = figures.map(read_flushes).transpose()?;
     let found = outline(&place.look()?).with_context(|| format!("cannot look into {place}"))?;
     let Outline { generation, shape, area, nodes } = found;
-    Ok(json!({
-        "schema": SCHEMA,
-        "path": format!("evergreen:{place}"),
-        "superblock": generation,
-        "node_bytes": shape.node_bytes,
-        "basement_bytes": shape.basement_bytes,
-        "fanout": shape.fanout,
-        "key_order": shape.key_order.to_string(),
-        "area": { "start_bytes": area.0, "length_bytes": area.1 },
-        "nodes": nodes.iter().map(node).collect::<Vec<_>>(),
-        "flushes": flushes.unwrap_or_else(|| json!([])),
-    }))
+    let tree = TreeDocument {
+        path: format!("evergreen:{place}"),
+        superblock: generation,
+        node_bytes: shape.node_bytes,
+        basement_bytes: shape.basement_bytes,
+        fanout: shape.fanout,
+        key_order: shape.key_order.to_string(),
+        area: Area { start_bytes: area.0, length_bytes: area.1 },
+        nodes: nodes.iter().map(node).collect(),
+        flushes: flushes.unwrap_or_else(|| json!([])),
+    };
+    Ok(document(version::EVERGREEN_TREE, tree))
 }
 
 /// Writes the picture of an outlined tree: a page, or an SVG if it is called so.
@@ -44,30 +45,92 @@ pub fn draw_tree(tree: &Value, path: &Path) -> Result<()> {
     fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn node(node: &OutlinedNode) -> Value {
-    json!({
-        "id": node.id,
-        "height": node.height,
-        "parent": node.parent,
-        "generation": node.generation,
-        "bytes": node.bytes,
-        "weight_bytes": node.weight_bytes,
-        "waiting_bytes": node.waiting.bytes,
-        "waiting_messages": node.waiting.messages,
-        "waiting_ranges": node.waiting.ranges,
-        "holds": match node.holds {
+/// The outline of a tree.
+#[derive(Serialize, JsonSchema)]
+pub struct TreeDocument {
+    /// The evergreen.
+    path: String,
+    /// The newest superblock.
+    superblock: u64,
+    /// The largest node, bytes.
+    node_bytes: u32,
+    /// The largest basement, bytes.
+    basement_bytes: u32,
+    /// The most children of a node.
+    fanout: u32,
+    /// The order of keys.
+    key_order: String,
+    /// The space for nodes.
+    area: Area,
+    /// The nodes, each after its parent.
+    nodes: Vec<NodeDocument>,
+    /// The flushes of messages by height, from a file of figures. Empty without such a file.
+    #[schemars(with = "Vec<FlushedLevel>")]
+    flushes: Value,
+}
+
+/// A part of the device.
+#[derive(Serialize, JsonSchema)]
+struct Area {
+    /// Its start.
+    start_bytes: u64,
+    /// Its length.
+    length_bytes: u64,
+}
+
+/// A node.
+#[derive(Serialize, JsonSchema)]
+struct NodeDocument {
+    /// Its number.
+    id: u64,
+    /// Its height; leaves have 0.
+    height: u8,
+    /// The index of its parent in `nodes`. `None` for the root.
+    parent: Option<usize>,
+    /// The checkpoint that wrote it.
+    generation: u64,
+    /// Its bytes on the device.
+    bytes: u64,
+    /// Bytes of its keys and values.
+    weight_bytes: u64,
+    /// Bytes of messages that wait in it.
+    waiting_bytes: u64,
+    /// Messages that wait in it.
+    waiting_messages: u64,
+    /// Those of them that delete ranges.
+    waiting_ranges: u64,
+    /// `contents`, `metadata` or `both`.
+    holds: &'static str,
+    /// Its extents: start and length, bytes.
+    extents: Vec<(u64, u64)>,
+    /// Its damage. `None` if it is intact.
+    damage: Option<String>,
+}
+
+fn node(node: &OutlinedNode) -> NodeDocument {
+    NodeDocument {
+        id: node.id,
+        height: node.height,
+        parent: node.parent,
+        generation: node.generation,
+        bytes: node.bytes,
+        weight_bytes: node.weight_bytes,
+        waiting_bytes: node.waiting.bytes,
+        waiting_messages: node.waiting.messages,
+        waiting_ranges: node.waiting.ranges,
+        holds: match node.holds {
             Holds::Contents => "contents",
             Holds::Metadata => "metadata",
             Holds::Both => "both",
         },
-        "extents": node.extents,
-        "damage": node.damage,
-    })
+        extents: node.extents.clone(),
+        damage: node.damage.clone(),
+    }
 }
 
 /// Writes what a mount read, wrote and flushed.
 pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
-    let told = with_format(FIGURES, &senesce_service::evergreen::figures(figures))?;
+    let told = with_format(version::EVERGREEN_FIGURES, &senesce_service::evergreen::figures(figures))?;
     fs::write(path, format!("{told:#}\n")).with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -75,7 +138,7 @@ pub(super) fn write_figures(figures: &Figures, path: &Path) -> Result<()> {
 fn read_flushes(path: &Path) -> Result<Value> {
     let text = read_description(path).with_context(|| format!("cannot read {}", path.display()))?;
     let figures: Value = serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
-    match figures["format"] == FIGURES {
+    match figures["format"] == version::EVERGREEN_FIGURES {
         true => Ok(figures["flushes"].clone()),
         false => Err(usage(
             format!("{} is no file of figures", path.display()),

@@ -1,0 +1,27 @@
+//! The versions of JSON outputs.
+
+pub const CHECK: &str = "senesce-fs-check/1";
+pub const CHECK_EVERGREEN: &str = "senesce-fs-check-evergreen/1";
+pub const CLEAN: &str = "senesce-fs-clean/1";
+pub const CLONE: &str = "senesce-fs-clone/1";
+pub const DEDUP: &str = "senesce-fs-dedup/1";
+pub const DEFRAG: &str = "senesce-fs-defrag/1";
+pub const DEFRAG_EVERGREEN: &str = "senesce-fs-defrag-evergreen/1";
+pub const DIFF: &str = "senesce-fs-diff/1";
+pub const DUMP: &str = "senesce-fs-dump/1";
+pub const EVERGREEN_FIGURES: &str = "senesce-evergreen-figures/1";
+pub const EVERGREEN_TREE: &str = "senesce-evergreen-tree/1";
+pub const FIGURES: &str = "senesce-fs-figures/1";
+pub const REBUILD: &str = "senesce-fs-rebuild/1";
+pub const RECOMPACT: &str = "senesce-fs-recompact/1";
+pub const REPAIR_EVERGREEN: &str = "senesce-fs-repair-evergreen/1";
+pub const REPAIR_GARDEN: &str = "senesce-fs-repair-garden/1";
+pub const REPRODUCTION: &str = "senesce-reproduction/3";
+pub const SCRUB: &str = "senesce-fs-scrub/1";
+pub const SNAPSHOT: &str = "senesce-fs-snapshot/1";
+pub const SNAPSHOTS: &str = "senesce-fs-snapshots/1";
+pub const STAT: &str = "senesce-fs-stat/1";
+pub const STAT_EVERGREEN: &str = "senesce-fs-stat-evergreen/1";
+pub const TIER: &str = "senesce-fs-tier/1";
+pub const VOLUME: &str = "senesce-fs-volume/1";
+pub const VOLUMES: &str = "senesce-fs-volumes/1";
