@@ -6,13 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{check_printed, root_or_skip};
 
 use super::{
     bench::aged_image,
     disk::{Disk, volume},
     lab::{Lab, SINGLE, SMALL, without_progress},
-    schemas::check_printed,
 };
 
 /// A plan that cannot run: the fault, the text to replace in the smaller plan, its replacement, and

@@ -6,7 +6,7 @@ use std::{
     process::Stdio,
 };
 
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{check_document, root_or_skip};
 use serde_json::Value;
 
 use super::{
@@ -14,7 +14,6 @@ use super::{
     garden_mount::{assert_as_copied, start, write_and_copy},
     garden_plans::{assert_measured, column, table},
     lab::{Done, Lab, SMALL},
-    schemas::check_document,
 };
 
 fn mkfs(lab: &Lab, more: &[&str]) -> Done {

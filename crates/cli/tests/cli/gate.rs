@@ -5,13 +5,10 @@ use std::{collections::BTreeMap, fs};
 use senesce_store::{
     CellKey, CellResults, CellRow, CircumstanceRow, LayoutRow, ModelledRow, ResultStore, Role, RunInfo,
 };
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{check_json, check_printed, root_or_skip};
 use serde_json::Value;
 
-use super::{
-    lab::{Lab, SENESCE, SINGLE},
-    schemas::{check_json, check_printed},
-};
+use super::lab::{Lab, SENESCE, SINGLE};
 
 /// An arm whose name has a command of GitHub, the end of a table cell, the end of a text in XML, a
 /// mention and a terminal escape.

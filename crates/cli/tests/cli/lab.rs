@@ -8,9 +8,8 @@ use std::{
 };
 
 pub use senesce_testkit::Done;
+use senesce_testkit::check_printed;
 use tempfile::TempDir;
-
-use super::schemas::check_printed;
 
 /// The program under test.
 pub const SENESCE: &str = env!("CARGO_BIN_EXE_senesce");

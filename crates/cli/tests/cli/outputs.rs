@@ -2,13 +2,10 @@
 
 use std::fs;
 
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{check_printed, root_or_skip};
 use serde_json::Value;
 
-use super::{
-    lab::{Lab, SENESCE, SINGLE, SMALL},
-    schemas::check_printed,
-};
+use super::lab::{Lab, SENESCE, SINGLE, SMALL};
 
 /// A row of table `cells`.
 #[derive(Debug, PartialEq)]

@@ -3,13 +3,12 @@
 
 use std::fs;
 
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{check_document, root_or_skip};
 use serde_json::Value;
 
 use super::{
     bench::{aged_image, assert_clean, figures, json},
     lab::Lab,
-    schemas::check_document,
 };
 
 /// A server with one thread that never finds all its files, and one that waits for it.

@@ -1,118 +1,19 @@
 //! The published schemas of JSON outputs: they are current, documented, and refuse other documents.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::PathBuf,
-    sync::OnceLock,
-};
+use std::{collections::BTreeSet, fs};
 
-use boon::{Compiler, SchemaIndex, Schemas};
 use proptest::{
     collection::vec,
     prelude::any,
     test_runner::{Config, TestCaseError, TestRunner},
 };
+use senesce_testkit::{FOREIGN_SCHEMAS, SchemaChecker, check_document, read_schema, schemas_directory};
 use serde_json::{Map, Value, json};
 
 use super::lab::Lab;
 
 /// Kinds of `senesce schema --of` that are inputs, or Markdown.
 const INPUTS: [&str; 4] = ["plan", "suite", "personality", "metrics"];
-/// Formats of other programs: they have no version of this project.
-const FOREIGN: [&str; 2] = ["bmf", "small-is-better"];
-
-/// Fails unless the text is JSON documents, each of a published version, without a key that its
-/// schema does not describe.
-#[track_caller]
-pub fn check_printed(text: &str) {
-    for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
-        check_document(&document.unwrap_or_else(|error| panic!("it is not JSON: {error}: {text}")));
-    }
-}
-
-/// The same for one document.
-#[track_caller]
-pub fn check_document(document: &Value) {
-    let is_results = document["run"]["format"].is_string();
-    let version = document["schema"].as_str().or(document["format"].as_str()).unwrap_or_default();
-    let kind = if is_results { Some("results") } else { kinds_by_version().get(version).map(String::as_str) };
-    check_json(kind.unwrap_or_else(|| panic!("no schema is published for {version:?}: {document}")), document);
-}
-
-/// The published kinds by their version. The one of results has its version in a part of it.
-fn kinds_by_version() -> &'static BTreeMap<String, String> {
-    static KINDS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
-    KINDS.get_or_init(|| {
-        let files = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
-        let kinds = files.map(|file| file.file_stem().unwrap().to_string_lossy().into_owned());
-        let kinds = kinds.filter(|kind| kind != "results" && !FOREIGN.contains(&kind.as_str()));
-        kinds.map(|kind| (published(&kind)["title"].as_str().unwrap().to_owned(), kind)).collect()
-    })
-}
-
-/// Fails unless the value fits the published schema of this kind, without a key that the schema
-/// does not describe.
-#[track_caller]
-pub fn check_json(kind: &str, value: &Value) {
-    let mut schema = published(kind);
-    close(&mut schema, false);
-    if let Err(problem) = Checker::of(schema).check(value) {
-        panic!("the output is not of the schema {kind}: {problem}");
-    }
-}
-
-fn directory() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas"))
-}
-
-fn published(kind: &str) -> Value {
-    let path = directory().join(format!("{kind}.json"));
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    serde_json::from_str(&text).unwrap()
-}
-
-/// A compiled schema.
-struct Checker {
-    schemas: Schemas,
-    index: SchemaIndex,
-}
-
-impl Checker {
-    fn of(schema: Value) -> Self {
-        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
-        compiler.add_resource("file:///schema.json", schema).unwrap();
-        let index = compiler.compile("file:///schema.json", &mut schemas).unwrap();
-        Self { schemas, index }
-    }
-
-    fn check(&self, value: &Value) -> Result<(), String> {
-        self.schemas.validate(value, self.index).map_err(|error| error.to_string())
-    }
-}
-
-/// Makes a schema refuse keys that it does not describe. `is_part`: whether the schema around this
-/// one describes further keys of the same object.
-fn close(schema: &mut Value, is_part: bool) {
-    let Some(keys) = schema.as_object_mut() else { return };
-    let has_properties = keys.contains_key("properties");
-    if has_properties && !is_part && !keys.contains_key("additionalProperties") {
-        keys.insert("unevaluatedProperties".to_owned(), false.into());
-    }
-    for (key, value) in keys {
-        match (key.as_str(), value) {
-            ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
-                parts.iter_mut().for_each(|part| close(part, is_part || has_properties));
-            }
-            ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(|item| close(item, false)),
-            ("properties" | "patternProperties" | "$defs", Value::Object(inner)) => {
-                inner.values_mut().for_each(|inner| close(inner, false));
-            }
-            ("items" | "additionalProperties", value) => close(value, false),
-            _ => {}
-        }
-    }
-}
 
 /// The kinds of outputs that the program names.
 fn kinds() -> Vec<String> {
@@ -130,27 +31,28 @@ fn published_schemas_are_those_of_the_code() {
     let mut old = Vec::new();
     for kind in kinds() {
         let printed = lab.run(["schema", "--of", &kind]).good().stdout;
-        let path = directory().join(format!("{kind}.json"));
+        let path = schemas_directory().join(format!("{kind}.json"));
         if fs::read_to_string(&path).unwrap_or_default() != printed {
             old.push(format!("senesce schema --of {kind} > docs/schemas/{kind}.json"));
         }
     }
     assert!(old.is_empty(), "old schemas; run:\n{}", old.join("\n"));
-    let files = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files =
+        fs::read_dir(schemas_directory()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let expected: BTreeSet<String> = kinds().iter().map(|kind| format!("{kind}.json")).collect();
     assert_eq!(files.collect::<BTreeSet<String>>(), expected);
 }
 
 #[test]
 fn every_schema_has_a_version_and_is_documented() {
-    let page = directory().join("../reference/json.md");
+    let page = schemas_directory().join("../reference/json.md");
     let page = fs::read_to_string(page).unwrap();
     for kind in kinds() {
-        let schema = published(&kind);
+        let schema = read_schema(&kind);
         let title = schema["title"].as_str().unwrap();
         let row = page.lines().find(|line| line.contains(&format!("(../schemas/{kind}.json)")));
         let row = row.unwrap_or_else(|| panic!("{kind} is not in docs/reference/json.md"));
-        if FOREIGN.contains(&kind.as_str()) {
+        if FOREIGN_SCHEMAS.contains(&kind.as_str()) {
             continue;
         }
         assert!(row.contains(&format!("`{title}`")), "{row}: its version is {title}");
@@ -193,8 +95,8 @@ fn unknown_versions_of_an_output_are_found() {
 #[test]
 fn schemas_refuse_missing_keys_and_wrong_types() {
     for kind in kinds() {
-        let root = published(&kind);
-        let checker = Checker::of(root.clone());
+        let root = read_schema(&kind);
+        let checker = SchemaChecker::of(root.clone());
         let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
         let refuses = |(choices, place): (Vec<u8>, usize)| {
             let mut sampler = Sampler { root: &root, choices: choices.into_iter(), faults: Vec::new() };

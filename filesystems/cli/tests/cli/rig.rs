@@ -7,6 +7,7 @@ use std::{
 };
 
 pub use senesce_testkit::Done;
+use senesce_testkit::check_printed;
 use tempfile::TempDir;
 
 /// The program under test.
@@ -32,8 +33,14 @@ impl Lab {
         command
     }
 
-    /// Runs the program.
+    /// Runs the program. Fails if it prints JSON of another shape than the published schema.
+    #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
-        Done::of(self.command().args(args).output().unwrap())
+        let mut command = self.command();
+        let done = Done::of(command.args(args).output().unwrap());
+        if command.get_args().any(|argument| argument == "--json") {
+            check_printed(&done.stdout);
+        }
+        done
     }
 }

@@ -1,0 +1,105 @@
+//! Checks JSON outputs against the published schemas in docs/schemas.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::OnceLock};
+
+use boon::{Compiler, SchemaIndex, Schemas};
+use serde_json::Value;
+
+/// Formats of other programs: they have no version of this project.
+pub const FOREIGN_SCHEMAS: [&str; 2] = ["bmf", "small-is-better"];
+
+/// Fails unless the text is JSON documents, each of a published version, without a key that its
+/// schema does not describe.
+#[track_caller]
+pub fn check_printed(text: &str) {
+    for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        check_document(&document.unwrap_or_else(|error| panic!("it is not JSON: {error}: {text}")));
+    }
+}
+
+/// The same for one document.
+#[track_caller]
+pub fn check_document(document: &Value) {
+    let is_results = document["run"]["format"].is_string();
+    let version = document["schema"].as_str().or(document["format"].as_str()).unwrap_or_default();
+    let kind = if is_results { Some("results") } else { kinds_by_version().get(version).map(String::as_str) };
+    check_json(kind.unwrap_or_else(|| panic!("no schema is published for {version:?}: {document}")), document);
+}
+
+/// The published kinds by their version. The one of results has its version in a part of it.
+fn kinds_by_version() -> &'static BTreeMap<String, String> {
+    static KINDS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+    KINDS.get_or_init(|| {
+        let files = fs::read_dir(schemas_directory()).unwrap().map(|entry| entry.unwrap().path());
+        let kinds = files.map(|file| file.file_stem().unwrap().to_string_lossy().into_owned());
+        let kinds = kinds.filter(|kind| kind != "results" && !FOREIGN_SCHEMAS.contains(&kind.as_str()));
+        kinds.map(|kind| (read_schema(&kind)["title"].as_str().unwrap().to_owned(), kind)).collect()
+    })
+}
+
+/// Fails unless the value fits the published schema of this kind, without a key that the schema
+/// does not describe.
+#[track_caller]
+pub fn check_json(kind: &str, value: &Value) {
+    let mut schema = read_schema(kind);
+    close(&mut schema, false);
+    if let Err(problem) = SchemaChecker::of(schema).check(value) {
+        panic!("the output is not of the schema {kind}: {problem}");
+    }
+}
+
+/// The directory of the published schemas.
+pub fn schemas_directory() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schemas"))
+}
+
+/// Reads a published schema.
+pub fn read_schema(kind: &str) -> Value {
+    let path = schemas_directory().join(format!("{kind}.json"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A compiled schema.
+pub struct SchemaChecker {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+impl SchemaChecker {
+    /// Compiles a schema. Panics if it is none.
+    pub fn of(schema: Value) -> Self {
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        compiler.add_resource("file:///schema.json", schema).unwrap();
+        let index = compiler.compile("file:///schema.json", &mut schemas).unwrap();
+        Self { schemas, index }
+    }
+
+    /// Errors: the value does not fit; with the places.
+    pub fn check(&self, value: &Value) -> Result<(), String> {
+        self.schemas.validate(value, self.index).map_err(|error| error.to_string())
+    }
+}
+
+/// Makes a schema refuse keys that it does not describe. `is_part`: whether the schema around this
+/// one describes further keys of the same object.
+fn close(schema: &mut Value, is_part: bool) {
+    let Some(keys) = schema.as_object_mut() else { return };
+    let has_properties = keys.contains_key("properties");
+    if has_properties && !is_part && !keys.contains_key("additionalProperties") {
+        keys.insert("unevaluatedProperties".to_owned(), false.into());
+    }
+    for (key, value) in keys {
+        match (key.as_str(), value) {
+            ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
+                parts.iter_mut().for_each(|part| close(part, is_part || has_properties));
+            }
+            ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(|item| close(item, false)),
+            ("properties" | "patternProperties" | "$defs", Value::Object(inner)) => {
+                inner.values_mut().for_each(|inner| close(inner, false));
+            }
+            ("items" | "additionalProperties", value) => close(value, false),
+            _ => {}
+        }
+    }
+}
