@@ -81,7 +81,7 @@ fn outputs_without_a_volume_fit_their_schemas() {
 }
 
 #[test]
-#[should_panic(expected = "additional")]
+#[should_panic(expected = "/further")]
 fn undescribed_keys_of_an_output_are_found() {
     check_document(&json!({ "schema": "senesce-devices/1", "devices": [], "further": 1 }));
 }
