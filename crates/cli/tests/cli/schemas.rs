@@ -81,6 +81,36 @@ fn outputs_without_a_volume_fit_their_schemas() {
 }
 
 #[test]
+fn outputs_of_a_garden_fit_their_schemas() {
+    let lab = Lab::new();
+    lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB"]).good();
+    // `Lab::run` checks what they print.
+    for command in [
+        "fs snapshot create g main monday",
+        "fs snapshot list g main",
+        "fs diff g main monday",
+        "fs clone g main monday try",
+        "fs volume list g",
+        "fs volume delete g try",
+        "fs snapshot restore g main monday",
+        "fs snapshot delete g main monday",
+        "fs dedup g main",
+        "fs recompact g main",
+        "fs defrag g",
+        "fs clean g",
+        "fs scrub g",
+        "fs rebuild g",
+        "fs check g",
+        "fs check g --repair",
+        "fs stat g",
+        "fs dump g label",
+    ] {
+        let printed = lab.run(command.split(' ').chain(["--json"])).good().stdout;
+        assert!(printed.contains("\"format\":\"senesce-fs-"), "{command}: {printed}");
+    }
+}
+
+#[test]
 #[should_panic(expected = "/further")]
 fn undescribed_keys_of_an_output_are_found() {
     check_document(&json!({ "schema": "senesce-devices/1", "devices": [], "further": 1 }));
