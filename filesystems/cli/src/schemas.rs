@@ -60,8 +60,8 @@ pub fn engine_schema(of: SchemaOf) -> Option<Value> {
 #[serde(untagged)]
 #[expect(dead_code, reason = "responses have figures as JSON")]
 enum FiguresDocument {
-    Garden(GardenFigures),
-    Evergreen(EvergreenFigures),
+    Garden(Box<GardenFigures>),
+    Evergreen(Box<EvergreenFigures>),
 }
 
 fn formatted<T: JsonSchema>(version: &str) -> Value {

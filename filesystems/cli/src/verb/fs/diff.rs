@@ -52,7 +52,7 @@ pub fn diff(args: &FsDiffArgs) -> Result<()> {
     if args.json {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         let changes = named.iter().map(ChangeDocument::of).collect();
-        let document = DiffDocument { volume: text(volume), from: text(from), to: to.map(|name| text(name)), changes };
+        let document = DiffDocument { volume: text(volume), from: text(from), to: to.map(text), changes };
         println!("{}", with_format(version::DIFF, &document)?);
         return Ok(());
     }
