@@ -1,6 +1,11 @@
 //! Checks JSON outputs against the published schemas in docs/schemas.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, sync::OnceLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    sync::OnceLock,
+};
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
@@ -42,7 +47,7 @@ fn kinds_by_version() -> &'static BTreeMap<String, String> {
 #[track_caller]
 pub fn check_json(kind: &str, value: &Value) {
     let mut schema = read_schema(kind);
-    close(&mut schema, false);
+    close(&mut schema);
     if let Err(problem) = SchemaChecker::of(schema).check(value) {
         panic!("the output is not of the schema {kind}: {problem}");
     }
@@ -81,24 +86,57 @@ impl SchemaChecker {
     }
 }
 
-/// Makes a schema refuse keys that it does not describe. `is_part`: whether the schema around this
-/// one describes further keys of the same object.
-fn close(schema: &mut Value, is_part: bool) {
+/// Makes a schema refuse keys that it does not describe.
+fn close(schema: &mut Value) {
+    let mut parts = BTreeSet::new();
+    find_parts(schema, false, &mut parts);
+    close_below(schema, false, &parts);
+}
+
+/// Whether a keyword combines schemas of the same value.
+fn combines(keyword: &str) -> bool {
+    ["allOf", "anyOf", "oneOf"].contains(&keyword)
+}
+
+/// Finds the definitions that describe a part of the keys of an object. `is_part`: whether the
+/// schema around this one describes further keys of the same object.
+fn find_parts(schema: &Value, is_part: bool, parts: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(keys) => {
+            if let Some(name) = keys.get("$ref").and_then(Value::as_str).filter(|_| is_part) {
+                parts.insert(name.to_owned());
+            }
+            let has_properties = keys.contains_key("properties");
+            for (keyword, inner) in keys {
+                find_parts(inner, combines(keyword) && (is_part || has_properties), parts);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_parts(item, is_part, parts)),
+        _ => {}
+    }
+}
+
+fn close_below(schema: &mut Value, is_part: bool, parts: &BTreeSet<String>) {
     let Some(keys) = schema.as_object_mut() else { return };
     let has_properties = keys.contains_key("properties");
     if has_properties && !is_part && !keys.contains_key("additionalProperties") {
         keys.insert("unevaluatedProperties".to_owned(), false.into());
     }
-    for (key, value) in keys {
-        match (key.as_str(), value) {
-            ("allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
-                parts.iter_mut().for_each(|part| close(part, is_part || has_properties));
+    for (keyword, value) in keys {
+        match (keyword.as_str(), value) {
+            (keyword, Value::Array(inner)) if combines(keyword) => {
+                inner.iter_mut().for_each(|inner| close_below(inner, is_part || has_properties, parts));
             }
-            ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(|item| close(item, false)),
-            ("properties" | "patternProperties" | "$defs", Value::Object(inner)) => {
-                inner.values_mut().for_each(|inner| close(inner, false));
+            ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(|item| close_below(item, false, parts)),
+            ("$defs", Value::Object(inner)) => {
+                for (name, inner) in inner {
+                    close_below(inner, parts.contains(&format!("#/$defs/{name}")), parts);
+                }
             }
-            ("items" | "additionalProperties", value) => close(value, false),
+            ("properties" | "patternProperties", Value::Object(inner)) => {
+                inner.values_mut().for_each(|inner| close_below(inner, false, parts));
+            }
+            ("items" | "additionalProperties", value) => close_below(value, false, parts),
             _ => {}
         }
     }
