@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use proptest::{
     collection::vec,
     prelude::any,
-    test_runner::{Config, TestCaseError, TestRunner},
+    test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner},
 };
 use senesce_testkit::{FOREIGN_SCHEMAS, SchemaChecker, check_document, read_schema, schemas_directory};
 use serde_json::{Map, Value, json};
@@ -124,6 +124,7 @@ fn unknown_versions_of_an_output_are_found() {
 
 #[test]
 fn schemas_refuse_missing_keys_and_wrong_types() {
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     for kind in kinds() {
         let root = read_schema(&kind);
         let checker = SchemaChecker::of(root.clone());
@@ -140,7 +141,9 @@ fn schemas_refuse_missing_keys_and_wrong_types() {
             }
         };
         let strategy = (vec(any::<u8>(), 200), any::<usize>());
-        TestRunner::new(config).run(&strategy, refuses).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        TestRunner::new_with_rng(config, rng.clone())
+            .run(&strategy, refuses)
+            .unwrap_or_else(|error| panic!("{kind}: {error}"));
     }
 }
 
