@@ -51,9 +51,18 @@ pub fn make(root: &Path) {
     }
 }
 
+/// How the programs run.
+pub struct Beside<'a> {
+    pub seed: u64,
+    /// Whether the volume is nearly full. Then they only overwrite blocks.
+    pub is_full: bool,
+    /// Set when the work is done, or before that by the caller: then the programs end.
+    pub stop: &'a AtomicBool,
+}
+
 /// Runs the programs beside `work`. Returns the contents that their files must have.
-pub fn run_beside<T>(case: &Case, root: &Path, (seed, is_full): (u64, bool), work: impl FnOnce() -> T) -> (T, Held) {
-    let stop = AtomicBool::new(false);
+pub fn run_beside<T>(case: &Case, root: &Path, how: &Beside<'_>, work: impl FnOnce() -> T) -> (T, Held) {
+    let Beside { seed, is_full, stop } = *how;
     // Btrfs needs free space for each block that it overwrites.
     let programs: &[(&str, Program)] = match (is_full || case.mode == Mode::Space, case.kind) {
         (true, "btrfs") => &[],
@@ -61,7 +70,6 @@ pub fn run_beside<T>(case: &Case, root: &Path, (seed, is_full): (u64, bool), wor
         (false, _) => &ALL,
     };
     std::thread::scope(|scope| {
-        let stop = &stop;
         let run = |(name, program): &(&'static str, Program)| {
             let (name, program, directory) = (*name, *program, root.join("tree/busy").join(name));
             scope.spawn(move || program(&directory, &mut Rng::for_purpose(Seed(seed), name), stop))

@@ -4,6 +4,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::Path,
     process::{Child, Stdio},
+    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
 
@@ -85,7 +86,8 @@ impl Storm {
             let _ = child.kill();
             child.wait().unwrap()
         };
-        let (status, held) = busy::run_beside(&self.case, root, (self.rng.next_u64(), is_full), work);
+        let how = busy::Beside { seed: self.rng.next_u64(), is_full, stop: &AtomicBool::new(false) };
+        let (status, held) = busy::run_beside(&self.case, root, &how, work);
         self.held.extend(held);
         let was_killed = status.signal() == Some(9);
         self.kills += u64::from(was_killed);

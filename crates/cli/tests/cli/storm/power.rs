@@ -35,6 +35,9 @@ use super::{
 const BLOCK: usize = 4096;
 /// Blocks of the file whose writes are all synced.
 const BLOCKS: u64 = 48;
+/// A recording is in memory. On a slow machine the programs beside the cure have more time, and once
+/// wrote 24 GB.
+const LONGEST_BYTES: u64 = 1 << 30;
 const BEGIN: &str = "the cure begins";
 const DURABLE: &str = "tree/busy/durable";
 
@@ -78,9 +81,12 @@ fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
     let stop = AtomicBool::new(false);
     let arguments = case.arguments(lab, &root, rng);
     let seed = rng.next_u64();
+    let recording = File::open(lab.memory().join("contents")).unwrap();
+    let is_long = || recording.metadata().unwrap().len() > LONGEST_BYTES;
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| write_durably(&root.join(DURABLE), seed, (&stop, &server)));
-        let (done, _) = busy::run_beside(case, &root, (seed, false), || lab.run(&arguments));
+        let writer = scope.spawn(|| write_durably(&root.join(DURABLE), seed, (&stop, &server), is_long));
+        let how = busy::Beside { seed, is_full: false, stop: &stop };
+        let (done, _) = busy::run_beside(case, &root, &how, || lab.run(&arguments));
         stop.store(true, Ordering::Relaxed);
         writer.join().unwrap();
         done.good();
@@ -102,11 +108,15 @@ fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
     Recorded { log, contents, before, offsets }
 }
 
-/// Fills blocks with the number of the write, and makes each block durable.
-fn write_durably(path: &Path, seed: u64, (stop, server): (&AtomicBool, &Mutex<Server>)) {
+/// Fills blocks with the number of the write, and makes each block durable. All programs stop if the
+/// recording gets too long.
+fn write_durably(path: &Path, seed: u64, (stop, server): (&AtomicBool, &Mutex<Server>), is_long: impl Fn() -> bool) {
     let mut rng = Rng::for_purpose(Seed(seed), "durable");
     let file = File::options().write(true).open(path).unwrap();
     for version in 1u64.. {
+        if is_long() {
+            stop.store(true, Ordering::Relaxed);
+        }
         if stop.load(Ordering::Relaxed) {
             break;
         }
