@@ -2,7 +2,7 @@
 #   make demo   how git pulls age ext4, XFS and Btrfs, on modelled disks, with a report
 #   make test   every test, also those of senesce-fs, the program with the file systems of this project
 # `make demo` without root runs in a guest kernel (user-mode Linux).
-# And `make docs` builds docs/ as a book in target/book that can be searched offline, and `make deb` builds packages.
+# `make docs` builds docs/ as a book in target/book that can be searched offline. `make deb` builds packages.
 # `make demo-full` is the same on this machine's drive, with five repetitions; it needs a quiet machine.
 # REPO=path-or-url makes both replay that repository instead of the synthetic history.
 
@@ -55,7 +55,7 @@ $(MDBOOK): Makefile
 	@touch $@
 
 # Packages in target/debian: senesce, senesce-fs, and the debug symbols of each.
-# Its warnings are about generated files, which a test compares with the lists.
+# --quiet hides warnings of cargo-deb about generated files. A test compares these files with the lists.
 deb: setup-deb $(CARGO_DEB) build-fs
 	./.ci/package-files $(SENESCE) target/generated
 	rm -rf target/debian
@@ -70,7 +70,7 @@ rpm: deb
 test-deb: deb
 	./.ci/packages
 
-# Only `deb` needs it. It compresses by xz(1), and names debug symbols by the build ID.
+# Only `deb` needs cargo-deb. It compresses with xz(1), and names the files of debug symbols by build ID.
 $(CARGO_DEB): Makefile
 	cargo install --locked --quiet --version $(CARGO_DEB_VERSION) --no-default-features --features debug-id \
 		--root target/tools cargo-deb

@@ -10,19 +10,19 @@ use std::{
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
 
-/// Formats of other programs: they have no version of this project.
+/// Formats of other programs, without a version of this project.
 pub const FOREIGN_SCHEMAS: [&str; 2] = ["bmf", "small-is-better"];
 
-/// Fails unless the text is JSON documents, each of a published version, without a key that its
-/// schema does not describe.
+/// Fails unless the text consists of JSON documents that [`check_document`] accepts.
 #[track_caller]
 pub fn check_printed(text: &str) {
     for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
-        check_document(&document.unwrap_or_else(|error| panic!("it is not JSON: {error}: {text}")));
+        check_document(&document.unwrap_or_else(|error| panic!("the output is not JSON: {error}: {text}")));
     }
 }
 
-/// The same for one document.
+/// Fails unless a document has a published version and fits its schema. The schema must describe
+/// every key.
 #[track_caller]
 pub fn check_document(document: &Value) {
     let is_results = document["run"]["format"].is_string();
@@ -31,7 +31,8 @@ pub fn check_document(document: &Value) {
     check_json(kind.unwrap_or_else(|| panic!("no schema is published for {version:?}: {document}")), document);
 }
 
-/// The published kinds by their version. The one of results has its version in a part of it.
+/// The published kinds by their version. `results` is not among them: the version of its documents
+/// is in their part `run`, and is also that of `run`.
 fn kinds_by_version() -> &'static BTreeMap<String, String> {
     static KINDS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     KINDS.get_or_init(|| {
@@ -42,14 +43,14 @@ fn kinds_by_version() -> &'static BTreeMap<String, String> {
     })
 }
 
-/// Fails unless the value fits the published schema of this kind, without a key that the schema
-/// does not describe.
+/// Fails unless the value fits the published schema of this kind. The schema must describe every
+/// key.
 #[track_caller]
 pub fn check_json(kind: &str, value: &Value) {
     let mut schema = read_schema(kind);
     close(&mut schema);
     if let Err(problem) = SchemaChecker::of(schema).check(value) {
-        panic!("the output is not of the schema {kind}: {problem}");
+        panic!("the output does not fit the schema {kind}: {problem}");
     }
 }
 
@@ -72,7 +73,7 @@ pub struct SchemaChecker {
 }
 
 impl SchemaChecker {
-    /// Compiles a schema. Panics if it is none.
+    /// Compiles a schema. Panics if the value is not a schema.
     pub fn of(schema: Value) -> Self {
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         compiler.add_resource("file:///schema.json", schema).unwrap();
@@ -80,7 +81,7 @@ impl SchemaChecker {
         Self { schemas, index }
     }
 
-    /// Errors: the value does not fit; with the places.
+    /// Checks a value. Errors: the value does not fit the schema; the text names the places.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         self.schemas.validate(value, self.index).map_err(|error| error.to_string())
     }

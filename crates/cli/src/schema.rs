@@ -1,4 +1,4 @@
-//! The versions and JSON schemas of what the programs print as JSON.
+//! The versions and JSON schemas of the JSON outputs of both programs.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
@@ -55,7 +55,7 @@ fn name(schema: &mut Value, version: &str) {
     }
 }
 
-/// Replaces terms of Rust in descriptions, which are comments of the code, by those of JSON.
+/// Replaces terms of Rust in descriptions by those of JSON. Descriptions are comments of the code.
 fn clarify(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {
@@ -74,7 +74,7 @@ fn clarify(schema: &mut Value) {
 fn clarify_text(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     let text = paragraphs.collect::<Vec<_>>().join("\n\n");
-    // A link in brackets is one of the code's documentation.
+    // Brackets mark links of the Rust documentation.
     let text = text.replace("[`", "`").replace("`]", "`").replace(". `None`", ". Null").replace("`None`", "null");
     match text.strip_prefix("null") {
         Some(rest) => format!("Null{rest}"),

@@ -25,7 +25,7 @@ const MOST_READS: f64 = 100.0;
 /// The gain and the cost of moving files.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// [`DEFRAG_SCHEMA`].
+    /// The name of the schema and its version.
     pub schema: &'static str,
     /// Files to move, whole or in part: those for which there is better free space.
     pub files: u64,
@@ -39,7 +39,7 @@ pub struct Advice {
     pub unplaced_bytes: u64,
     /// Pieces in which the files with a new place are read now.
     pub pieces_now: u64,
-    /// Pieces in which they would be read.
+    /// Pieces in which the files with a new place would be read after the moves.
     pub pieces_after: u64,
     /// The part of each strategy, in the order of gain per byte on the first device.
     pub strategies: Vec<Share>,
@@ -51,7 +51,7 @@ pub struct Advice {
     pub worth: Worth,
 }
 
-/// The part of a plan that one strategy moves, if it has a place.
+/// The part of a plan that one strategy moves, if there is free space for it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
     /// The strategy.
@@ -60,9 +60,9 @@ pub struct Share {
     pub files: u64,
     /// Bytes that move, and so are written.
     pub moved_bytes: u64,
-    /// Pieces in which they are read now.
+    /// Pieces in which the moved files are read now.
     pub pieces_now: u64,
-    /// Pieces in which they would be read.
+    /// Pieces in which the moved files would be read after the moves.
     pub pieces_after: u64,
     /// The cost of a cold read of the tree on each device, if only this strategy moved files.
     pub costs: Vec<MoveCost>,

@@ -15,7 +15,7 @@ pub enum Event {
         arm: String,
         /// Its number, from 1.
         number: u64,
-        /// How many arms there are.
+        /// The number of arms.
         of: u64,
         /// Pulls already done by an earlier process of the run.
         from_pulls: u64,
@@ -117,12 +117,12 @@ pub struct GrepCost {
 /// A part of an arm's work, and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
-    /// The phase, as in [`Event::Doing`]. `aging` before the checkpoint.
+    /// The phase, as in the event `doing`. `aging` for the steps before the checkpoint.
     pub what: String,
-    /// The volume. `None` if there are several.
+    /// The volume. Absent if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Wall time, summed over all its repetitions.
+    /// Wall time of all repetitions of the phase, seconds.
     pub seconds: f64,
 }
 

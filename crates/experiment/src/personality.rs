@@ -80,7 +80,7 @@ pub struct PersonalityFigures {
     pub no_space: u64,
     /// Flow operations that found no file.
     pub passed_over: u64,
-    /// The modelled device, if the volume is a disk in virtual time.
+    /// The modelled device. `None` if the volume is not a disk in virtual time.
     pub device: Option<DeviceFigures>,
     /// Figures by flow operation.
     pub flows: Vec<FlowFigures>,
@@ -102,7 +102,7 @@ pub struct DeviceFigures {
     pub name: String,
     /// Modelled seconds in which it was busy.
     pub seconds: f64,
-    /// Operations per such second.
+    /// Operations per modelled second in which the device was busy.
     pub operations_per_second: f64,
     /// Requests to read.
     pub read_requests: u64,

@@ -126,13 +126,13 @@ pub(crate) fn fragment_in(
 pub struct FilePlan {
     /// Extents now, adjacent ones merged; `None` for a new file.
     pub extents_before: Option<u64>,
-    /// The number of extents that the target means.
+    /// The number of extents that the file would have.
     pub extents: u64,
     /// Blocks of the file, at least 4 KiB each.
     pub blocks: u64,
     /// Size of the file, bytes.
     pub size_bytes: u64,
-    /// Whether the file has this number of extents already.
+    /// Whether the file already has this number of extents.
     pub is_reached: bool,
 }
 

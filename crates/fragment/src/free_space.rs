@@ -53,7 +53,7 @@ pub struct FreeReport {
     pub holes: u64,
     /// Free space after.
     pub after: FreeSpaceFigures,
-    /// Distance of its histogram from the requested one.
+    /// Distance of the histogram after the run from the requested one.
     pub distance: f64,
     /// Size of the filler without its holes, bytes.
     pub filler_bytes: u64,

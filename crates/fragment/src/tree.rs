@@ -30,7 +30,7 @@ pub struct TreeReport {
     pub files: u64,
     /// Files that could not be cut and are unchanged.
     pub left: u64,
-    /// The first of them, with the reason.
+    /// The first unchanged files, with the reason.
     pub left_why: Vec<String>,
     /// Extents of all files, adjacent ones merged.
     pub extents: u64,
@@ -89,13 +89,13 @@ pub fn fragment_tree(custodian: &Custodian, root: &Path, target: FileTarget) -> 
 pub struct TreePlan {
     /// Files that would be written.
     pub files: u64,
-    /// Their blocks, bytes.
+    /// Bytes of the blocks that would be written.
     pub bytes: u64,
     /// Files that have the requested number of extents already.
     pub reached: u64,
     /// Files that cannot be cut.
     pub left: u64,
-    /// The first of them, with the reason.
+    /// The first files that cannot be cut, with the reason.
     pub left_why: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ pub const INSPECT_SCHEMA: &str = "senesce-inspect/2";
 /// The complete result of an inspection.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Inspection {
-    /// [`INSPECT_SCHEMA`].
+    /// The name of the schema and its version.
     pub schema: &'static str,
     /// A summary of one or two sentences.
     pub verdict: String,
@@ -37,15 +37,15 @@ pub struct Inspection {
     /// The files that lose most on the first device, worst first. Of files that lose about the same
     /// time, the larger ones are listed.
     pub worst_files: Vec<Loser>,
-    /// Limits of these figures that the reader has to know.
+    /// Limits of the figures, in words.
     pub warnings: Vec<String>,
-    /// What the figures lack.
+    /// The data that the figures lack.
     pub gaps: Gaps,
-    /// The places of data. In JSON it is one list for each column.
+    /// The places of data, as one list for each column.
     #[serde(serialize_with = "columns_of_map")]
     #[schemars(with = "MapColumns")]
     pub map: VolumeMap,
-    /// Bytes of the volume. Map cells after it have no meaning.
+    /// Bytes of the volume. Map cells after the end of the volume have no meaning.
     pub volume_bytes: u64,
     /// The files that the map names.
     pub map_files: Vec<MappedFile>,
@@ -63,7 +63,7 @@ impl Inspection {
 /// A map as one list for each column. As objects, its cells would be mostly names.
 #[derive(Serialize, JsonSchema)]
 struct MapColumns {
-    /// Cells on each side of the picture: a power of two.
+    /// Cells on each side of the square picture: a power of two.
     side: u32,
     /// Bytes of a cell.
     cell_bytes: u64,
@@ -74,8 +74,8 @@ struct MapColumns {
     free: Vec<u64>,
     /// Extents that overlap each cell.
     extents: Vec<u32>,
-    /// The file with the most bytes in each cell, as its number in the order of the tree. `None` if
-    /// no file has bytes in it.
+    /// The number of the file with the most bytes in each cell, in the order of the tree. `None` if
+    /// no file has bytes in the cell.
     owner: Vec<Option<u32>>,
     /// Mean time of modification of the used bytes in each cell, seconds since 1970.
     modified: Vec<i64>,
@@ -110,7 +110,7 @@ pub struct TargetFigures {
     pub read: String,
     /// Mount options, if it is mounted.
     pub mount_options: Option<String>,
-    /// Where it is mounted. `None` if the inspection read the device itself, or mounted it.
+    /// The mount point. `None` if the inspection read the device itself, or mounted it.
     pub mount_point: Option<String>,
     /// Capacity of the file system, bytes.
     pub capacity_bytes: u64,
@@ -120,13 +120,13 @@ pub struct TargetFigures {
     /// The setting of the device does not count, so that a file system costs the same mounted, on
     /// its device and as an image.
     pub read_ahead_kib: u32,
-    /// Whether the caller requested it.
+    /// Whether the caller requested `read_ahead_kib`.
     pub read_ahead_asked_for: bool,
     /// The readahead setting of the device, KiB, if there is a device.
     pub device_read_ahead_kib: Option<u32>,
     /// Time of the inspection, seconds since 1970.
     pub inspected_unix_seconds: u64,
-    /// Release of the running kernel; of the guest's, if it mounted the file system.
+    /// Release of the running kernel. If a guest mounted the file system, release of its kernel.
     pub kernel: String,
 }
 
@@ -190,7 +190,7 @@ pub struct DeviceCosts {
     /// The share of the loss within files. Shares are signed and add up to 1. `None` if the loss is
     /// below 2% of the time of a fresh copy.
     pub intrafile_share: Option<f64>,
-    /// The share of the loss between files.
+    /// The share of the loss between files. `None` as for `intrafile_share`.
     pub interfile_share: Option<f64>,
     /// The share of the loss in metadata. Also `None` if the metadata could not be read.
     pub metadata_share: Option<f64>,
@@ -221,7 +221,7 @@ pub struct AreaGroup {
     pub group: u32,
     /// The number of areas.
     pub areas: u64,
-    /// The length of the largest, bytes.
+    /// The length of the largest area, bytes.
     pub bytes: u64,
     /// Free bytes of the area with the largest free share. Among equals, the largest area counts.
     pub emptiest_bytes: u64,
@@ -290,18 +290,18 @@ pub struct BtrfsPurpose {
     pub profile: BtrfsProfile,
     /// The number of block groups.
     pub groups: u64,
-    /// Sum of their lengths, bytes.
+    /// Sum of the lengths of the block groups, bytes.
     pub bytes: u64,
-    /// Used bytes of them.
+    /// Used bytes of the block groups.
     pub used_bytes: u64,
-    /// Free extents of them. No extent crosses from one group into another.
+    /// Free extents of the block groups. No extent crosses from one group into another.
     pub free: FreeSpaceFigures,
 }
 
 /// A block group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BtrfsGroup {
-    /// Where it starts, logical bytes.
+    /// The start of the group, logical bytes.
     pub start_bytes: u64,
     /// Its length, bytes.
     pub bytes: u64,

@@ -125,8 +125,8 @@ pub struct MoveCost {
     pub now_seconds: f64,
     /// Seconds with the moved contents at their new places.
     pub after_seconds: f64,
-    /// The part of [`MoveCost::after_seconds`] for metadata, which does not move. `None` if the
-    /// metadata cannot be read.
+    /// The part of `after_seconds` for metadata, which does not move. `None` if the metadata cannot
+    /// be read.
     pub metadata_seconds: Option<f64>,
 }
 

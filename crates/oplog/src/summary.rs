@@ -12,11 +12,11 @@ use crate::{DoneStep, Outcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum Ended {
-    /// With its trailer, whose totals and digest match.
+    /// The log ends with its trailer, whose totals and digest match.
     Complete,
-    /// With a whole frame, but without a trailer.
+    /// The log ends with a whole frame, but without a trailer.
     Unfinished,
-    /// Within a frame.
+    /// The log ends within a frame.
     Truncated {
         /// End of the last whole frame, bytes.
         at_bytes: u64,
@@ -33,7 +33,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What a log holds.
+/// The contents of a log, counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSummary {
     /// Steps.
@@ -44,7 +44,7 @@ pub struct LogSummary {
     pub no_space_steps: u64,
     /// Operations, including failed ones.
     pub operations: u64,
-    /// Operations by kind ([`Op::kind`](crate::Op::kind)).
+    /// The number of operations by kind.
     pub operations_by_kind: BTreeMap<String, u64>,
     /// Bytes written by contents, including those that a failed operation wrote.
     pub content_bytes: u64,

@@ -245,7 +245,8 @@ impl ResultStore {
     /// Reads everything. Cost: one file per table and cell that is not compacted.
     pub fn read_all(&self) -> Result<Results, Error> {
         let mut results = Results {
-            run: self.run.clone(),
+            // Tables of older results are read as those of this format.
+            run: RunInfo { format: FORMAT.to_owned(), ..self.run.clone() },
             cells: self.read_table()?,
             grep: self.read_table()?,
             load: self.read_table()?,

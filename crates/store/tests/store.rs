@@ -348,6 +348,7 @@ fn older_results_without_a_table_stay_usable() {
     };
     let results = ResultStore::open_read_only(dir.path()).unwrap().read_all().unwrap();
     assert_eq!((of_cell(&results, 0), of_cell(&results, 10)), (Some(older(0)), Some(older(10))));
+    assert!(results.export_json().contains("\"senesce-results/3\""));
     let mut store = ResultStore::open(dir.path()).unwrap();
     store.append_cell(&cell(20, 7)).unwrap();
     store.compact().unwrap();

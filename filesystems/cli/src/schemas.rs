@@ -1,4 +1,4 @@
-//! The shapes of everything that this program prints as JSON.
+//! The JSON schemas of all outputs of the file systems.
 
 use schemars::JsonSchema;
 use senesce_cli::{

@@ -19,9 +19,9 @@ pub struct CheckedPart {
     pub clean: bool,
     /// The findings.
     pub findings: Vec<String>,
-    /// Findings that are only counted.
+    /// The number of further findings, which are not listed.
     pub more_findings: u64,
-    /// The consistency point.
+    /// The number of the consistency point.
     pub consistency_point: u64,
     /// Blocks that pointers reach.
     pub blocks: u64,
@@ -39,7 +39,7 @@ pub struct CheckedPart {
     pub log_operations: u64,
     /// Objects with cold blocks.
     pub objects: u64,
-    /// Blocks in these objects.
+    /// Blocks in objects.
     pub cold_blocks: u64,
     /// Cold blocks that were not read.
     pub cold_blocks_not_looked_at: u64,
@@ -82,11 +82,11 @@ pub struct EvergreenCheckedPart {
     pub torn_copies: Vec<EvergreenFinding>,
     /// Inner nodes with only one copy.
     pub single_copies: u64,
-    /// Findings that are only counted.
+    /// The number of further findings, which are not listed.
     pub more_findings: u64,
-    /// An unreadable superblock.
+    /// An unreadable superblock. `None` if there is none.
     pub torn_superblock: Option<EvergreenFinding>,
-    /// The newest superblock.
+    /// The number of the newest superblock.
     pub superblock: u64,
     /// Nodes.
     pub nodes: u64,

@@ -279,21 +279,21 @@ pub fn figures(figures: &Figures) -> Value {
 pub struct EvergreenFigures {
     /// Reads of leaves.
     leaf_reads: u64,
-    /// Their bytes.
+    /// Bytes of the reads of leaves.
     leaf_read_bytes: u64,
     /// Reads of inner nodes.
     inner_reads: u64,
-    /// Their bytes.
+    /// Bytes of the reads of inner nodes.
     inner_read_bytes: u64,
     /// Requests to read.
     read_requests: u64,
     /// Writes of leaves.
     leaf_writes: u64,
-    /// Their bytes.
+    /// Bytes of the writes of leaves.
     leaf_write_bytes: u64,
     /// Writes of inner nodes.
     inner_writes: u64,
-    /// Their bytes.
+    /// Bytes of the writes of inner nodes.
     inner_write_bytes: u64,
     /// Bytes of maps of nodes that were written.
     map_write_bytes: u64,
@@ -312,8 +312,8 @@ pub struct EvergreenFigures {
 pub struct FlushedLevel {
     /// The height of the nodes that were flushed.
     height: usize,
-    /// Flushes.
+    /// The number of flushes.
     count: u64,
-    /// Their bytes.
+    /// Bytes of the messages that these flushes moved.
     bytes: u64,
 }

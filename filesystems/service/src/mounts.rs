@@ -12,7 +12,7 @@ pub struct MountStat {
     pub point: Name,
     /// The volume.
     pub volume: String,
-    /// The snapshot, if it is one.
+    /// The snapshot. `None` if the volume itself is mounted.
     pub snapshot: Option<String>,
     /// Whether it is read-only.
     pub read_only: bool,

@@ -78,13 +78,13 @@ pub struct Stat {
 /// The space and the drives of an aggregate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AggregateStat {
-    /// Bytes without parity.
+    /// Bytes of the aggregate, without parity.
     pub bytes: u64,
-    /// The free part.
+    /// Free bytes of the aggregate.
     pub free_bytes: u64,
-    /// The part reserved for maps and deletions.
+    /// Bytes that are reserved for maps and deletions.
     pub reserved_bytes: u64,
-    /// The last consistency point.
+    /// The number of the last consistency point.
     pub consistency_point: u64,
     /// Drives that are missing.
     pub missing_drives: Vec<u32>,
@@ -92,7 +92,7 @@ pub struct AggregateStat {
     pub drives: Vec<DriveStat>,
     /// Copies of the log.
     pub log: Vec<LogCopyStat>,
-    /// Why copies of the log were lost at opening, or failed after it.
+    /// The reasons why copies of the log were lost at opening, or failed after it.
     pub log_problems: Vec<String>,
     /// Its RAID groups.
     pub groups: Vec<GroupStat>,
@@ -139,18 +139,18 @@ pub struct DriveStat {
     pub device: Option<String>,
     /// `here`, `missing` or `filling`.
     pub state: String,
-    /// Why it is missing, or the progress of filling it.
+    /// The reason why the drive is missing, or the progress of filling it.
     pub why: Option<String>,
 }
 
 /// Blocks in objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ColdStat {
-    /// Objects.
+    /// Objects with blocks.
     pub objects: u64,
-    /// Blocks in these objects.
+    /// Blocks in all objects.
     pub blocks: u64,
-    /// The blocks that are still used.
+    /// Blocks in objects that are still used.
     pub wanted_blocks: u64,
     /// Unused objects.
     pub objects_to_delete: u64,
@@ -161,9 +161,9 @@ pub struct ColdStat {
 pub struct VolumeStat {
     /// Its name; bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// Its size.
+    /// The size of the volume, bytes.
     pub bytes: u64,
-    /// The free part.
+    /// Free bytes of the volume.
     pub free_bytes: u64,
     /// Its number of inodes.
     pub inodes: u64,
@@ -175,7 +175,7 @@ pub struct VolumeStat {
     pub held_bytes: u64,
     /// Blocks that several files use.
     pub shared_blocks: u64,
-    /// Blocks saved by this sharing.
+    /// Blocks that sharing saves.
     pub saved_blocks: u64,
     /// Its origin, if it is a clone.
     pub clone_of: Option<CloneOf>,
@@ -186,7 +186,7 @@ pub struct VolumeStat {
 pub struct CloneOf {
     /// The volume.
     pub volume: String,
-    /// Its snapshot.
+    /// The snapshot of that volume.
     pub snapshot: String,
 }
 
@@ -195,32 +195,32 @@ pub struct CloneOf {
 pub struct EvergreenStat {
     /// Bytes of keys and values.
     pub live_bytes: u64,
-    /// The largest possible number of these bytes.
+    /// The largest possible value of `live_bytes`.
     pub most_live_bytes: u64,
-    /// Bytes for nodes.
+    /// Size of the space for nodes, bytes.
     pub data_bytes: u64,
     /// Bytes of a unit of space.
     pub unit_bytes: u32,
-    /// The size of the log.
+    /// The size of the log, bytes.
     pub log_bytes: u64,
-    /// The largest node.
+    /// The largest size of a node, bytes.
     pub node_bytes: u32,
-    /// The largest basement.
+    /// The largest size of a basement, bytes.
     pub basement_bytes: u32,
-    /// The most children of a node.
+    /// The largest number of children of a node.
     pub fanout: u32,
     /// The order of keys.
     pub key_order: String,
-    /// The newest superblock.
+    /// The number of the newest superblock.
     pub superblock: u64,
     /// Copies of inner nodes and of their map.
     pub metadata_copies: u64,
     /// Reads that used the other copy.
     pub copies_read_instead: u64,
-    /// The first of these copies.
+    /// The first damaged copy, in whose place the other one was read. Absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_bad_copy: Option<String>,
-    /// Missing second copies for lack of space.
+    /// Second copies that are missing for lack of space.
     pub copies_missing: u64,
     /// Failed reads that were not needed.
     pub reads_passed_over: u64,
@@ -235,7 +235,7 @@ pub struct EvergreenStat {
 pub struct SnapshotStat {
     /// Its name.
     pub name: String,
-    /// The time of its creation.
+    /// The time of its creation, seconds since 1970.
     pub created_unix_seconds: i64,
     /// The consistency point of its tree.
     pub consistency_point: u64,
@@ -268,9 +268,9 @@ pub struct Snapshots {
 /// The space after a deletion or a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deleted {
-    /// Free space before.
+    /// Free bytes before the change.
     pub free_bytes_before: u64,
-    /// Free space now.
+    /// Free bytes now.
     pub free_bytes: u64,
     /// Blocks of maps that are left for later consistency points.
     pub map_blocks_left: u64,
@@ -295,16 +295,16 @@ pub struct VolumeMade {
 /// All volumes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Volumes {
-    /// In the order of the table.
+    /// The volumes, in the order of the table of volumes.
     pub volumes: Vec<VolumeStat>,
 }
 
 /// The result of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scrubbed {
-    /// The first stripe.
+    /// The stripe at which this scrub started.
     pub from: u64,
-    /// Stripes before the end of this scrub.
+    /// The stripe at which this scrub stopped.
     pub stripes: u64,
     /// The number of all stripes.
     pub of: u64,
@@ -350,7 +350,7 @@ pub struct EvergreenDefragmented {
     pub names: u64,
     /// Objects whose keys were changed to those of their current place.
     pub moved_objects: u64,
-    /// Their bytes.
+    /// Bytes of the moved objects.
     pub moved_bytes: u64,
     /// Objects larger than a batch.
     pub too_large_objects: u64,
@@ -358,9 +358,9 @@ pub struct EvergreenDefragmented {
     pub objects_without_space: u64,
     /// Unreadable objects, and unreadable names of directories.
     pub unreadable_objects: u64,
-    /// The first of them, with the reason.
+    /// The first unreadable object, with the reason. `None` if there was none.
     pub first_unreadable: Option<String>,
-    /// Bytes of rewritten leaves; `None` if the sweep of keys did not end.
+    /// Bytes of rewritten leaves; `None` if the sweep of keys did not finish.
     pub swept_leaf_bytes: Option<u64>,
     /// Unreadable leaves; an unreadable inner node counts as one.
     pub unreadable_leaves: Option<u64>,
@@ -373,7 +373,7 @@ pub struct Defragmented {
     pub volume: String,
     /// Whether this was a dry run.
     pub dry_run: bool,
-    /// Whether blocks got new numbers.
+    /// Whether moved blocks received new numbers.
     pub traditional: bool,
     /// Files.
     pub files: u64,
@@ -385,7 +385,7 @@ pub struct Defragmented {
     pub fixed_pointers: u64,
     /// Unreadable blocks.
     pub unread_blocks: u64,
-    /// How often space was missing.
+    /// The number of windows that could not move for lack of space.
     pub windows_without_space: u64,
     /// Blocks that snapshots additionally hold.
     pub newly_held_blocks: u64,
@@ -434,9 +434,9 @@ pub struct Deduped {
     pub whole: bool,
     /// Blocks that several files use.
     pub shared_blocks: u64,
-    /// Blocks saved before.
+    /// Blocks that sharing saved before the run.
     pub saved_blocks_before: u64,
-    /// Blocks saved now.
+    /// Blocks that sharing saves now.
     pub saved_blocks: u64,
 }
 
@@ -461,15 +461,15 @@ pub struct Tiered {
     pub objects_written_anew: u64,
     /// Blocks in rewritten objects.
     pub blocks_written_anew: u64,
-    /// The cost of rewriting.
+    /// The cost of rewriting objects, dollars.
     pub cost_dollars: f64,
-    /// The monthly savings of rewriting.
+    /// The savings of rewriting objects, dollars per month.
     pub saved_in_a_month_dollars: f64,
-    /// Objects.
+    /// Objects with blocks.
     pub objects: u64,
-    /// Blocks in these objects.
+    /// Blocks in all objects.
     pub cold_blocks: u64,
-    /// The blocks that are still used.
+    /// Blocks in objects that are still used.
     pub wanted_cold_blocks: u64,
     /// Free bytes of the aggregate.
     pub free_bytes: u64,

@@ -9,7 +9,7 @@ use crate::{FlashTier, LoadKind, Rotation, Setup};
 /// A setting, in contrast to a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
-    /// The name of the setting, which is the same in all experiments.
+    /// The name of the setting. All experiments use the same name for it.
     pub what: String,
     /// The value, with its unit.
     pub told: String,

@@ -41,16 +41,17 @@ use crate::{
 /// The version of [`AgeDocument`].
 pub(super) const AGE_SCHEMA: &str = "senesce-age/1";
 
-/// What is printed as JSON.
+/// The JSON output of `age`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AgeDocument<'a> {
     /// The aged volume or directory.
     place: &'a str,
     /// The reached age.
     reached: &'a AgeEnd,
-    /// Files that hold the volume, with what is in them.
+    /// The image or container files that hold the volume, a container with size and hash.
     kept: &'a [String],
-    /// The requests to the drives of a garden, as in `senesce fs figures`. Absent elsewhere.
+    /// The requests to the drives of a garden, as in `senesce fs figures`. Absent for other file
+    /// systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     drives: Option<&'a Value>,

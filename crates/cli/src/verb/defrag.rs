@@ -146,18 +146,19 @@ pub(super) fn warn_of(tree: &Tree) {
 pub(super) struct Report {
     #[serde(flatten)]
     advice: Advice,
-    /// `None` if nothing was moved: a dry run, a refusal, nothing to move.
+    /// The result of the moves. `None` if nothing was moved: a dry run, a refusal, nothing to move.
     applied: Option<Done>,
 }
 
-/// What was done.
+/// The result of the moves.
 #[derive(Serialize, JsonSchema)]
 struct Done {
     #[serde(flatten)]
     applied: Applied,
     /// Wall time of the whole command, seconds.
     seconds: f64,
-    /// The cost of a cold read as the files are now; empty if the tree could not be read again.
+    /// The modelled cost of a cold read after the moves, for each device. Empty if the tree could
+    /// not be read again.
     after: Vec<MoveCost>,
 }
 

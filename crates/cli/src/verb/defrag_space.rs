@@ -41,29 +41,29 @@ const FREE_SHARE: u64 = 4;
 /// The whole result as JSON.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Report {
-    /// The version of this shape.
+    /// The name of the schema and its version.
     schema: &'static str,
     /// The free space before.
     before: FreeSpaceFigures,
-    /// The free space as a plan predicts it that holds all of it.
+    /// The free space after all moves of the plan, as predicted.
     predicted: FreeSpaceFigures,
     /// Bytes of contents that the plan moves, and so writes.
     moved_bytes: u64,
     /// The files whose contents cannot move. Not counted on Btrfs, where the kernel moves block
     /// groups.
     left: BTreeMap<LeftWhy, Left>,
-    /// `None` if nothing was moved.
+    /// The result of the moves. `None` if nothing was moved.
     applied: Option<Done>,
 }
 
-/// What was done.
+/// The result of the moves.
 #[derive(Serialize, JsonSchema)]
 struct Done {
     #[serde(flatten)]
     applied: Applied,
     /// Wall time of the whole command, seconds.
     seconds: f64,
-    /// The free space now.
+    /// The free space after the moves.
     after: FreeSpaceFigures,
 }
 

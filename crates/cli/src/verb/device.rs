@@ -97,7 +97,7 @@ pub fn read_device(name: &str) -> Result<DeviceSpec> {
 /// The version of [`DevicesDocument`].
 pub(super) const DEVICES_SCHEMA: &str = "senesce-devices/1";
 
-/// What `list` prints as JSON.
+/// The JSON output of `device list`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DevicesDocument {
     /// The built-in models.
@@ -109,9 +109,9 @@ pub(super) struct DevicesDocument {
 struct ListedDevice {
     /// The name for `--device`.
     name: &'static str,
-    /// The model.
+    /// The name of the model in words.
     title: String,
-    /// Its size.
+    /// The size of the device, bytes.
     capacity_bytes: u64,
     /// The rate of long reads, megabytes (10^6 bytes) per second. `None` if it is not known.
     sequential_megabytes_per_second: Option<f64>,

@@ -26,14 +26,14 @@ pub(super) const TREE_SCHEMA: &str = "senesce-fragment-tree/1";
 pub(super) const FREE_SPACE_SCHEMA: &str = "senesce-fragment-free-space/1";
 pub(super) const FREE_SPACE_PLAN_SCHEMA: &str = "senesce-fragment-free-space-plan/1";
 
-/// What a run prints as JSON.
+/// The JSON output of a run.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Reached<T> {
     /// The reached fragmentation.
     reached: T,
 }
 
-/// What a dry run prints as JSON.
+/// The JSON output of a dry run.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Planned<T> {
     /// The changes that a run would make.

@@ -17,7 +17,7 @@ use crate::{
 /// The version of [`GrepDocument`].
 pub(super) const GREP_SCHEMA: &str = "senesce-grep/1";
 
-/// What is printed as JSON, one line for each run.
+/// A line of the JSON output of `grep`: one run.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct GrepDocument {
     /// The number of the run, from 0.
@@ -36,7 +36,7 @@ pub(super) struct GrepDocument {
     user_us: u64,
     /// System time of the processor, microseconds.
     system_us: u64,
-    /// Whether the processor set the pace, not the device.
+    /// Whether the processor, not the device, limited the speed.
     cpu_bound: bool,
     /// Files that could not be read.
     unreadable_files: u64,

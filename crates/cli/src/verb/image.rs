@@ -347,7 +347,7 @@ pub fn explain(error: senesce_image::Error) -> anyhow::Error {
 /// The version of [`ImageListDocument`].
 pub(super) const IMAGE_LIST_SCHEMA: &str = "senesce-image-list/1";
 
-/// What `list` prints as JSON.
+/// The JSON output of `image list`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ImageListDocument {
     /// The containers.
@@ -369,7 +369,7 @@ struct Listed {
     stored_bytes: u64,
     /// The hash of the content.
     content_hash: String,
-    /// The version of senesce that wrote it.
+    /// The version of senesce that wrote the container.
     senesce: String,
     /// Circumstances of the volume.
     circumstances: BTreeMap<String, String>,

@@ -190,21 +190,22 @@ fn why_not_defrag(path: &Path, host: &LinuxHost) -> Option<String> {
     }
 }
 
-/// What is printed as JSON.
+/// The JSON output of `inspect`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct InspectionDocument {
     #[serde(flatten)]
     inspection: Inspection,
-    /// Why `senesce defrag` refuses the file system. Absent if it does not.
+    /// The reason why `senesce defrag` refuses the file system. Absent if it does not refuse it.
     #[serde(skip_serializing_if = "Option::is_none")]
     defrag_refusal: Option<String>,
-    /// The advice of `senesce defrag`; null if it moves no files there. Absent if the inspection
-    /// is not of a mounted tree, or has a limit.
+    /// The advice of `senesce defrag`. `None` if it moves no files there. Absent if the inspection
+    /// is not of a mounted tree, or with `--max-seconds`, `--metrics` or `--idle`.
     #[serde(skip_serializing_if = "Option::is_none")]
     defrag: Option<Option<DefragAdvice>>,
 }
 
-/// The advice of `senesce defrag` for the first device.
+/// The advice of `senesce defrag` for the first device. `files`, `moved_bytes`, `after_seconds` and
+/// `reads_to_pay_back` are absent if no order of files would save a noticeable time.
 #[derive(Serialize, JsonSchema)]
 struct DefragAdvice {
     /// Whether a run is worth it.
@@ -222,7 +223,7 @@ struct DefragAdvice {
 struct AdvisedMoves {
     /// Files that would move.
     files: u64,
-    /// Their bytes.
+    /// Bytes that would move.
     moved_bytes: u64,
     /// Seconds of a cold read after the moves. `None` if there is nothing to move.
     after_seconds: Option<f64>,

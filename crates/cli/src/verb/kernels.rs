@@ -11,7 +11,7 @@ use crate::{args::KernelsArgs, schema::Versioned};
 /// The version of [`Listing`].
 pub(super) const KERNELS_SCHEMA: &str = "senesce-kernels/1";
 
-/// What is printed as JSON.
+/// The JSON output of `kernels`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Listing {
     /// The kernels.
@@ -25,13 +25,13 @@ pub(super) struct Listing {
 struct Kernel {
     /// `host` or `uml`.
     kind: &'static str,
-    /// `None` if there is none.
+    /// The release of the kernel. `None` if no kernel is installed.
     release: Option<String>,
-    /// The kinds of plans that it mounts.
+    /// The file systems of plans that the kernel mounts.
     file_systems: Vec<&'static str>,
-    /// The reason that it cannot be used now. `None` if it can be used.
+    /// The reason why the kernel cannot be used now. `None` if it can be used.
     missing: Option<String>,
-    /// What the user can do about it.
+    /// Advice for the user. `None` if there is none.
     hint: Option<String>,
 }
 
@@ -42,9 +42,9 @@ struct Mkfs {
     file_system: &'static str,
     /// The name of the program.
     tool: &'static str,
-    /// Where it is. `None` if it is not installed.
+    /// The path of the program. `None` if it is not installed.
     path: Option<String>,
-    /// The Debian package of a tool that is missing.
+    /// The Debian package that has the program, if the program is missing.
     package: Option<&'static str>,
 }
 

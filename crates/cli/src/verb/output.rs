@@ -15,7 +15,7 @@ use crate::exit::usage;
 
 /// The number of bytes at the start of a file that contain the mark of senesce.
 const HEAD_BYTES: u64 = 1 << 16;
-/// The largest file that is recognized by its whole contents.
+/// The largest file whose whole contents are checked, bytes.
 const WHOLE_BYTES: u64 = 64 << 20;
 /// The marks of files that senesce writes: pages, the report of a gate, requests, metrics.
 const MARKS: [&str; 5] = [
@@ -41,10 +41,10 @@ pub fn check_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>, for
     paths.into_iter().flatten().try_for_each(|path| check_file(path, force, HEAD_BYTES, is_ours))
 }
 
-/// Checks a file of a format that has no field for a mark. `is_ours` decides by its contents, of at
-/// most [`WHOLE_BYTES`] bytes, whether it is replaced.
+/// Checks a file of a format that has no field for a mark. `is_ours` reads the first
+/// [`WHOLE_BYTES`] bytes, and decides whether the file may be replaced.
 ///
-/// Errors: as [`check_files`] without an option `--force`.
+/// Errors: those of [`check_files`] without an option `--force`.
 pub fn check_file_by(path: &Path, is_ours: impl FnOnce(&[u8]) -> bool) -> Result<()> {
     check_file(path, None, WHOLE_BYTES, is_ours)
 }
@@ -102,8 +102,7 @@ pub fn check_output_directory(dir: &Path, option: &str, is_marked: impl FnOnce()
     Ok(())
 }
 
-/// Whether a file has content that `is_ours` rejects by its first bytes. A device or a pipe counts
-/// as empty.
+/// Whether `is_ours` rejects the first `bytes` bytes of a file. A device or a pipe counts as empty.
 fn is_foreign(path: &Path, bytes: u64, is_ours: impl FnOnce(&[u8]) -> bool) -> Result<bool> {
     // A write through a link to a missing file replaces nothing.
     let Ok(found) = path.metadata() else { return Ok(false) };

@@ -24,7 +24,7 @@ use crate::{
 /// The version of [`ProfileDiffDocument`].
 pub(super) const PROFILE_DIFF_SCHEMA: &str = "senesce-profile-diff/1";
 
-/// What `diff` prints as JSON.
+/// The JSON output of `profile diff`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ProfileDiffDocument {
     /// The name of the profile that was found.

@@ -1,4 +1,4 @@
-//! The shapes and versions of everything that the laboratory writes as JSON.
+//! The JSON schemas of all outputs of the laboratory.
 
 use senesce_defrag::DEFRAG_SCHEMA;
 use senesce_experiment::suite::{SUITE_RESULTS_SCHEMA, SuiteResults};

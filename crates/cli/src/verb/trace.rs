@@ -38,10 +38,10 @@ use crate::{
 /// The schema of a trace's figures as JSON.
 pub(super) const TRACE_SCHEMA: &str = "senesce-trace/1";
 
-/// What is printed as JSON.
+/// The JSON output of `trace`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TraceDocument {
-    /// Events that the trace lost: if not 0, requests are missing.
+    /// Events that the trace lost. If this is not 0, requests are missing.
     lost_events: u64,
     /// Requests of all kinds.
     requests: usize,
@@ -49,7 +49,7 @@ pub(super) struct TraceDocument {
     figures: TraceFigures,
     /// The cost of the reads on each device.
     modelled_reads: Vec<DeviceCost>,
-    /// Limits of the figures that the reader has to know.
+    /// Limits of the figures, in words.
     warnings: Vec<String>,
 }
 

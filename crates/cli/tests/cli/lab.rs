@@ -107,7 +107,7 @@ impl Lab {
         command.current_dir(self.disk.path()).stdin(Stdio::null());
     }
 
-    /// Runs the program. Fails if it prints JSON of another shape than the published schema.
+    /// Runs the program. Fails if its JSON does not fit the published schema.
     #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
         let mut command = self.command();

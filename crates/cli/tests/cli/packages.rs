@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::lab::{Lab, SENESCE};
 
 const PROJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Where `make deb` generates files, seen from the directory of a crate.
+/// The directory of the files that `make deb` generates, relative to the directory of a crate.
 const GENERATED: &str = "../../target/generated/";
 
 /// A line of `assets`: the pattern of its files, their place and their mode.
@@ -112,7 +112,7 @@ fn packages_have_every_page_and_only_existing_files() {
             let files = package.files(&asset, &generated);
             assert!(!files.is_empty(), "{}: {} fits no file", package.name, asset.source);
             for file in files {
-                assert!(file.is_file(), "{}: {} is no file", package.name, file.display());
+                assert!(file.is_file(), "{}: {} is not a regular file", package.name, file.display());
                 let name = file.file_name().unwrap().to_string_lossy().into_owned();
                 let place = if asset.place.ends_with('/') { asset.place.clone() + &name } else { asset.place.clone() };
                 assert!(places.insert(place.clone()), "two files are installed as {place}");
@@ -125,7 +125,7 @@ fn packages_have_every_page_and_only_existing_files() {
             assert!(package.dir.join(path).exists(), "{}: {key} {path}", package.name);
         }
     }
-    // No generated file and no file of contrib/ and plans/ is missing.
+    // Each generated file, and each file of contrib/ and plans/, must be in a package.
     let wanted = [generated, format!("{PROJECT}/plans").into(), format!("{PROJECT}/contrib").into()];
     for file in wanted.iter().flat_map(|dir| below(dir)) {
         let file = file.canonicalize().unwrap();
@@ -155,7 +155,7 @@ fn check_pages(lab: &Lab, generated: &Path) {
 }
 
 #[test]
-fn changelog_and_citation_have_the_version_of_the_crates() {
+fn changelog_and_citation_have_the_crate_version() {
     let text = |name: &str| fs::read_to_string(format!("{PROJECT}/{name}")).unwrap();
     let (changelog, citation) = (text("contrib/debian/changelog"), text("CITATION.cff"));
     for package in packages() {
@@ -194,7 +194,7 @@ fn crates_have_what_a_registry_requires() {
 fn files_are_not_generated_without_the_engines() {
     let lab = Lab::new();
     let mut command = Command::new(format!("{PROJECT}/.ci/package-files"));
-    // No program is beside this one.
+    // senesce-fs is not in this directory.
     lab.confine(command.arg(lab.path("senesce")).arg(lab.path("package")));
     super::lab::Done::of(command.output().unwrap()).refused(3, &["senesce-fs is not beside", "make build-fs"]);
     assert!(!lab.path("package").exists());

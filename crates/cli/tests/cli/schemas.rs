@@ -1,4 +1,4 @@
-//! The published schemas of JSON outputs: they are current, documented, and refuse other documents.
+//! The published schemas of JSON outputs are current and documented, and refuse other documents.
 
 use std::{collections::BTreeSet, fs};
 
@@ -36,7 +36,7 @@ fn published_schemas_are_those_of_the_code() {
             old.push(format!("senesce schema --of {kind} > docs/schemas/{kind}.json"));
         }
     }
-    assert!(old.is_empty(), "old schemas; run:\n{}", old.join("\n"));
+    assert!(old.is_empty(), "the published schemas are not current; run:\n{}", old.join("\n"));
     let files =
         fs::read_dir(schemas_directory()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let expected: BTreeSet<String> = kinds().iter().map(|kind| format!("{kind}.json")).collect();
@@ -68,7 +68,7 @@ fn outputs_without_a_volume_fit_their_schemas() {
     let lab = Lab::new();
     fs::create_dir(lab.path("tree")).unwrap();
     fs::write(lab.path("tree/file"), [7; 9000]).unwrap();
-    // `Lab::run` checks what they print.
+    // `Lab::run` checks the output.
     for (command, version) in [
         (&["grep", "tree", "--json"][..], "senesce-grep/1"),
         (&["device", "list", "--json"], "senesce-devices/1"),
@@ -84,7 +84,7 @@ fn outputs_without_a_volume_fit_their_schemas() {
 fn outputs_of_a_garden_fit_their_schemas() {
     let lab = Lab::new();
     lab.run(["fs", "mkfs", "garden", "g", "--size", "64MiB"]).good();
-    // `Lab::run` checks what they print.
+    // `Lab::run` checks the output.
     for command in [
         "fs snapshot create g main monday",
         "fs snapshot list g main",
@@ -176,7 +176,7 @@ struct Sampler<'a> {
 }
 
 impl<'a> Sampler<'a> {
-    /// A number below `end`; 0 once the choices are used up.
+    /// A number below `end`. 0 if no choices are left.
     fn choose(&mut self, end: usize) -> usize {
         self.choices.next().map_or(0, usize::from) % end
     }
@@ -236,7 +236,7 @@ impl<'a> Sampler<'a> {
             return values[self.choose(values.len())].clone();
         }
         if let Some(parts) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-            // Texts of a pattern are not made; another part allows a number.
+            // The sampler makes no texts with a pattern: it uses the part that allows a number.
             let parts: Vec<&Value> = parts.iter().filter(|part| part.get("pattern").is_none()).collect();
             let part = parts[self.choose(parts.len())];
             let mut value = self.fill(part, pointer);

@@ -22,7 +22,7 @@ pub struct MannWhitney {
     /// The probability of a `u` at least this far from the middle, if both sets come from one
     /// distribution (two-sided).
     pub p: f64,
-    /// Whether `p` is exact, or from the normal distribution (large sets, ties).
+    /// Whether `p` is exact. Otherwise it comes from the normal distribution (large sets, ties).
     pub is_exact: bool,
 }
 
@@ -33,18 +33,18 @@ pub struct Comparison {
     pub a: Spread,
     /// The second set.
     pub b: Spread,
-    /// Median of the second over median of the first.
+    /// The median of the second set divided by the median of the first.
     pub ratio: f64,
     /// Lower end of the bootstrap 95% interval of the ratio.
     pub ratio_low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the bootstrap 95% interval of the ratio.
     pub ratio_high: f64,
-    /// Whether chance explains the difference. `None` if there are too few figures for any result
-    /// below 5%.
+    /// The test whether chance explains the difference. `None` if no result of so few figures can
+    /// have a `p` below 5%.
     pub test: Option<MannWhitney>,
     /// Outliers of the first set. They count like other figures.
     pub outliers_a: Vec<f64>,
-    /// Outliers of the second set.
+    /// Outliers of the second set. They count like other figures.
     pub outliers_b: Vec<f64>,
 }
 

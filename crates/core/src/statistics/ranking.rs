@@ -32,7 +32,8 @@ pub struct Row {
     pub aged: Spread,
     /// The spread of the unaged figures; `None` if there are none.
     pub unaged: Option<Spread>,
-    /// Aged compared with unaged (`b` with `a`).
+    /// The comparison of the aged figures (`b`) with the unaged ones (`a`). `None` without unaged
+    /// figures.
     pub comparison: Option<Comparison>,
 }
 
@@ -43,7 +44,7 @@ pub struct Ranking {
     pub aged: Vec<String>,
     /// The order of the unaged volumes.
     pub unaged: Vec<String>,
-    /// Pairs that have another order aged than unaged.
+    /// Pairs whose order is different aged and unaged.
     pub changes: Vec<Change>,
 }
 
@@ -57,7 +58,8 @@ pub struct Change {
     /// The p of the Mann-Whitney test between the two unaged volumes; `None` if there are too few
     /// figures.
     pub p_unaged: Option<f64>,
-    /// The p of the test between the two aged volumes.
+    /// The p of the Mann-Whitney test between the two aged volumes; `None` if there are too few
+    /// figures.
     pub p_aged: Option<f64>,
     /// Whether both orders are unlikely by chance.
     pub is_sure: bool,

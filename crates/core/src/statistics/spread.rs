@@ -21,7 +21,7 @@ pub struct Spread {
     pub max: f64,
     /// Lower end of the bootstrap 95% interval of the median.
     pub interval_low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the bootstrap 95% interval of the median.
     pub interval_high: f64,
 }
 

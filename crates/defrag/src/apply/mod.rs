@@ -279,7 +279,7 @@ pub struct Applied {
 pub struct Skipped {
     /// Files.
     pub files: u64,
-    /// The first of them, from the root of the tree.
+    /// The paths of the first skipped files, from the root of the tree.
     pub examples: Vec<String>,
 }
 

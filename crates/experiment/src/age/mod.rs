@@ -62,20 +62,20 @@ pub struct AgeEnd {
     pub reserved_bytes: u64,
     /// Steps that stopped for lack of space.
     pub no_space_steps: u64,
-    /// Capacity of the file system.
+    /// Capacity of the file system, bytes.
     pub capacity_bytes: u64,
-    /// Free space at the end.
+    /// Free space at the end, bytes.
     pub free_bytes: u64,
     /// 1 − free / capacity.
     pub fullness: f64,
-    /// Bytes written or reserved after set-up over those of set-up; 0 before set-up is done.
+    /// Bytes written or reserved after set-up, divided by those of set-up. 0 if set-up is not
+    /// complete.
     pub turnover: f64,
     /// The layout of the tree. `None` if the file system does not report it.
     pub layout: Option<Layout>,
     /// Latencies of operations by kind. If set-up is complete, only those after it.
     pub latencies: Vec<AgeLatency>,
-    /// The figures that the workload itself reports, in its order. JSON has numbers where they are
-    /// numbers.
+    /// The figures that the workload itself reports. A value that is a number is a number in JSON.
     #[serde(serialize_with = "write_figures")]
     #[schemars(schema_with = "figures_schema")]
     pub workload: Vec<(String, String)>,

@@ -84,23 +84,23 @@ pub struct SuiteRanking {
 /// The whole result, as `results.json` stores it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SuiteResults {
-    /// `senesce-suite-results/1`.
+    /// The name of the schema and its version.
     pub schema: &'static str,
     /// Version of the program.
     pub senesce_version: String,
     /// The plan.
     pub plan: SuitePlan,
-    /// The unit of a rate: operations per which seconds.
+    /// The unit of a rate: operations per wall second, or per second of the modelled device.
     pub unit: String,
     /// The modelled device. `None` if wall seconds count.
     pub device: Option<String>,
-    /// Whether it contains all runs of the plan.
+    /// Whether the results contain all runs of the plan.
     pub is_complete: bool,
     /// The images at the start of the runs.
     pub states: Vec<SuiteState>,
-    /// By personality, file system and state, in the plan's order.
+    /// The figures by personality, file system and state, in the order of the plan.
     pub figures: Vec<SuiteFigure>,
-    /// By personality and profile.
+    /// The rankings by personality and profile.
     pub rankings: Vec<SuiteRanking>,
     /// Every run.
     pub runs: Vec<SuiteRun>,

@@ -23,7 +23,7 @@ pub struct FreeSpaceFigures {
     pub bytes: u64,
     /// The largest free extent, bytes; 0 if there is none.
     pub largest_bytes: u64,
-    /// Mean length of a free extent, bytes; none if there is none.
+    /// Mean length of a free extent, bytes; `None` if there is no free extent.
     pub mean_bytes: Option<f64>,
     /// The histogram, smallest first, from the first bucket with an extent to the last, including
     /// empty ones between.

@@ -24,11 +24,11 @@ pub struct SizeClass {
     pub files: u64,
     /// Files in more than one extent.
     pub fragmented_files: u64,
-    /// Their extents, adjacent ones merged.
+    /// Extents of the files of the class, adjacent ones merged.
     pub extents: u64,
-    /// Their blocks.
+    /// Blocks of the files of the class.
     pub blocks: u64,
-    /// Aggregate layout score of the class; none if no file has two blocks.
+    /// Aggregate layout score of the class; `None` if no file has two blocks.
     pub layout_score: Option<f64>,
 }
 
@@ -47,31 +47,33 @@ pub struct LayoutFigures {
     pub extents: u64,
     /// Blocks of all files.
     pub blocks: u64,
-    /// Mean extents per file with blocks; none if there is no such file.
+    /// Mean extents per file with blocks; `None` if there is no such file.
     pub extents_per_file: Option<f64>,
     /// Aggregate layout score: sum of following blocks / sum of (blocks - 1), over files of at
-    /// least two blocks; none if there is no such file.
+    /// least two blocks; `None` if there is no such file.
     pub layout_score: Option<f64>,
-    /// Of the pairs of files with blocks that are consecutive in directory order, the share whose
-    /// second starts exactly where the first ends; none for fewer than two such files.
+    /// The share of adjacent pairs among the pairs of files that are consecutive in directory order
+    /// and have blocks. A pair is adjacent if the second file starts exactly at the end of the
+    /// first. `None` for fewer than two such files.
     pub adjacent_files_share: Option<f64>,
-    /// The gaps of those pairs.
+    /// The gaps between the files of the pairs of `adjacent_files_share`.
     pub interfile_distances: Vec<DistanceBucket>,
-    /// Mean gap of those pairs, forward or backward, blocks; none if there is no pair.
+    /// Mean gap of the pairs of `adjacent_files_share`, forward or backward, blocks; `None` if
+    /// there is no pair.
     pub interfile_distance_mean_blocks: Option<f64>,
     /// Extents by the file system's flags, and the holes of the files.
     pub kinds: ExtentKinds,
-    /// Extents shorter than the natural transfer size; none if the scorer does not know that size.
+    /// Extents shorter than the natural transfer size; `None` if that size is not known.
     pub short_extents: Option<ShortExtents>,
     /// The share of the files that huge pages could map.
     pub aligned: AlignedShare,
     /// The jumps of a reader that reads the tree in directory order, by their cause.
     pub loss: LossFigures,
-    /// By size of the file's content, smallest first; classes without files are left out.
+    /// The layout by size of the file's content, smallest first. Classes without files are absent.
     pub by_size: Vec<SizeClass>,
     /// Files whose content is wholly or partly among the metadata.
     pub inline_files: u64,
-    /// Their bytes there.
+    /// Bytes of content among the metadata.
     pub inline_bytes: u64,
     /// Files without any extent: empty, or one hole.
     pub empty_files: u64,

@@ -28,14 +28,14 @@ pub struct LossFigures {
     pub intrafile: u64,
     /// Jumps between files.
     pub interfile: u64,
-    /// Jumps to and from metadata. None if the location of metadata is unknown; then `jumps` does
-    /// not include them either.
+    /// Jumps to and from metadata. `None` if the location of metadata is unknown; `jumps` then does
+    /// not include them.
     pub metadata: Option<u64>,
-    /// Intrafile / jumps; none without jumps.
+    /// Intrafile / jumps; `None` without jumps.
     pub intrafile_share: Option<f64>,
-    /// Interfile / jumps; none without jumps.
+    /// Interfile / jumps; `None` without jumps.
     pub interfile_share: Option<f64>,
-    /// Metadata / jumps; none without jumps, or if the location of metadata is unknown.
+    /// Metadata / jumps; `None` without jumps, or if the location of metadata is unknown.
     pub metadata_share: Option<f64>,
 }
 

@@ -15,9 +15,9 @@ const SECTORS_PER_BLOCK: u64 = 8;
 pub struct RequestSizeBucket {
     /// The smallest request of the bucket, bytes; a power of two.
     pub at_least_bytes: u64,
-    /// Requests in it.
+    /// Requests of the bucket.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub bytes: u64,
 }
 
@@ -26,26 +26,27 @@ pub struct RequestSizeBucket {
 pub struct AccessFigures {
     /// Requests that move data.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     pub bytes: u64,
-    /// Their blocks of 4 KiB: the sum over the requests of sectors / 8, each rounded up.
+    /// Blocks of 4 KiB of the requests: the sum over the requests of sectors / 8, each rounded up.
     pub blocks: u64,
     /// Requests whose first sector is not the end of the previous request. The first request does
     /// not count.
     pub discontinuities: u64,
-    /// Dynamic layout score: 1 - discontinuities / blocks; above 0, at most 1; none without blocks.
+    /// Dynamic layout score: 1 - discontinuities / blocks; above 0, at most 1; `None` without
+    /// blocks.
     /// Source: A. Conway et al., File Systems Fated for Senescence?, FAST 2017.
     pub dynamic_layout_score: Option<f64>,
     /// The sum of the distances from the end of a request to the start of the next, sectors; at
     /// most 2^64 - 1.
     pub seek_sectors: u64,
-    /// Those distances in blocks of 4 KiB, rounded up, by powers of two; the bucket of zero is no
-    /// seek.
+    /// The distances between requests in blocks of 4 KiB, rounded up, by powers of two. The bucket
+    /// of zero has the requests without a seek.
     pub seeks: Vec<DistanceBucket>,
     /// Requests by size, smallest first, from the first bucket with a request to the last.
     pub request_sizes: Vec<RequestSizeBucket>,
-    /// Chain length: blocks / requests, the mean number of consecutive blocks in a request; none
-    /// without requests.
+    /// Chain length: blocks / requests, the mean number of consecutive blocks in a request;
+    /// `None` without requests.
     pub blocks_per_request: Option<f64>,
     /// Chains: maximal sequences of requests in which each starts where the previous one ended,
     /// even if the block layer did not merge them. The number is discontinuities + 1; 0 without
@@ -53,8 +54,8 @@ pub struct AccessFigures {
     pub chains: u64,
     /// Blocks of the chains: the sum over the chains of sectors / 8, each rounded up.
     pub chain_blocks: u64,
-    /// Merged chain length: chain_blocks / chains; none without requests. For requests of whole
-    /// blocks it is at least `blocks_per_request`.
+    /// Merged chain length: chain_blocks / chains; `None` without requests. For requests of
+    /// whole blocks it is at least `blocks_per_request`.
     pub blocks_per_chain: Option<f64>,
 }
 
@@ -70,7 +71,7 @@ pub struct TraceFigures {
     pub both: AccessFigures,
     /// Discards.
     pub discards: u64,
-    /// Their bytes.
+    /// Bytes of the discards.
     pub discarded_bytes: u64,
     /// Flushes.
     pub flushes: u64,

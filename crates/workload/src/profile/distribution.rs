@@ -48,7 +48,7 @@ pub struct Deviation {
     pub chi_square: f64,
     /// Bins that have weight, minus one.
     pub degrees_of_freedom: u64,
-    /// The largest difference of a bin's shares.
+    /// The largest difference between the two shares of a bin.
     pub largest: f64,
     /// Half the sum of all differences: the share of files that are in a wrong bin.
     pub total_variation: f64,

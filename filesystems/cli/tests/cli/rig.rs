@@ -33,7 +33,7 @@ impl Lab {
         command
     }
 
-    /// Runs the program. Fails if it prints JSON of another shape than the published schema.
+    /// Runs the program. Fails if its JSON does not fit the published schema.
     #[track_caller]
     pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Done {
         let mut command = self.command();

@@ -332,8 +332,8 @@ fn losses_of_power_below_mounts_keep_synced_data() {
     println!("{all} states");
 }
 
-/// The kernel writes a page back after the last bytes of it were stored, and before the first ones.
-/// A memcpy(3) of glibc stores in this order.
+/// The kernel writes a page back when a program has stored its last bytes, but not its first ones.
+/// memcpy(3) of glibc stores in this order.
 #[test]
 fn losses_of_power_during_stores_leave_parts_of_pages() {
     if !root_or_skip("mounting") {

@@ -8,16 +8,17 @@ use senesce_block::Recording;
 /// The unit in which a file that is written in place may mix its versions.
 const BLOCK: usize = 4096;
 
-/// How a program gives a path a state. It decides which states between the previous version and
-/// this one a loss of power may leave.
+/// How a program changes a path. The kind of change decides which mixtures of the previous and the
+/// new version a loss of power may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// By rename(2): only the versions themselves.
+    /// By rename(2): a loss of power leaves one of the versions.
     Replace,
-    /// By write(2), link(2) or unlink(2): some of the blocks.
+    /// By write(2), link(2) or unlink(2): a loss of power may leave some of the blocks.
     Write,
-    /// By stores through a mapping: some of the bytes. The kernel may write a page back between any
-    /// two stores, and memcpy(3) stores in any order. Only msync(2) and fsync(2) wait for all.
+    /// By stores through a mapping: a loss of power may leave some of the bytes. The kernel may
+    /// write a page back between any two stores, and memcpy(3) stores in any order. Only msync(2)
+    /// and fsync(2) wait for all stores.
     Store,
 }
 
@@ -130,7 +131,7 @@ impl History {
                 true => block == part(version),
                 false => is_beginning(block, &part(version)),
             });
-            // A page has all earlier changes, so stores mix it only with the previous version.
+            // A page has all earlier changes, so stores mix only the previous version with theirs.
             let is_between = |pair: &[&[u8]]| is_mix(block, &part(pair[0]), &part(pair[1]));
             !is_version && !possible.windows(2).zip(&changes).any(|(pair, by)| *by == Change::Store && is_between(pair))
         });

@@ -14,7 +14,7 @@ pub struct Activity {
     since_opening: AllDrives,
     /// Requests to all data drives in the last consistency point.
     last_consistency_point: AllDrives,
-    /// Requests by medium, and those to objects.
+    /// Requests by medium, and requests to objects.
     media: Vec<MediumRequests>,
     /// Requests to each drive.
     drives: Vec<DriveRequests>,
@@ -25,8 +25,8 @@ pub struct Activity {
 struct ActivityCounters {
     /// Consistency points.
     consistency_points: u64,
-    /// Reads of volumes that needed the container map, because the block was not at the place in
-    /// its pointer.
+    /// Reads of volumes that needed the container map, because the pointer had an old place of the
+    /// block.
     map_lookups: u64,
     /// Map lookups that found the block at another place.
     redirects: u64,
@@ -34,24 +34,24 @@ struct ActivityCounters {
     relocations: u64,
     /// Moved blocks that went from flash to disks.
     demotions: u64,
-    /// Allocation areas whose blocks in use all were made to move.
+    /// Cleaned allocation areas: all their blocks in use were scheduled to move.
     areas_cleaned: u64,
     /// Stale pointers of volumes that were fixed.
     fix_ups: u64,
     /// Reads of files that continued where an earlier read stopped.
     sequential_reads: u64,
-    /// Sequential reads that read more than the client requested.
+    /// Sequential reads that read more blocks than the client requested.
     read_aheads: u64,
-    /// Blocks of these read-aheads, including cached blocks.
+    /// Blocks of read-aheads, including cached blocks.
     read_ahead_blocks: u64,
-    /// Blocks of contents that were made to change their places only.
+    /// Blocks of contents that were marked dirty only to change their places.
     fake_dirty_blocks: u64,
     /// Blocks that were rewritten under their VVBNs, including blocks of pointers.
     fake_dirty_writes: u64,
-    /// Blocks that changed their places after a sequential read, because their layout was bad.
+    /// Blocks that changed their places after a sequential read, because they were scattered.
     rewritten_after_read: u64,
-    /// Sequential reads without such a rewrite, because processors or drives were busy or the
-    /// consistency point had enough.
+    /// Sequential reads of scattered blocks without a rewrite, because processors or drives were
+    /// busy, or because the consistency point had enough blocks.
     rewrites_put_off: u64,
 }
 
@@ -101,8 +101,8 @@ struct ChainCounts {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum MediumRequests {
-    /// Drives. Like the total, they omit writes to parity drives, and include their reads that
-    /// recompute parity.
+    /// Requests to drives. Like the totals, they omit writes to parity drives. They include reads
+    /// of parity drives that recompute parity.
     Drives {
         /// `hdd` or `ssd`.
         medium: String,
@@ -144,7 +144,8 @@ pub fn report_chains(report: &AggregateReport) -> Value {
 }
 
 impl Activity {
-    /// The totals cover all data drives; further rows cover each medium, objects, and each drive.
+    /// Computes the totals of all data drives, and the rows of each medium, of objects, and of each
+    /// drive.
     pub(super) fn of(report: &AggregateReport) -> Self {
         let counts = &report.counts;
         let of_objects = MediumRequests::Objects {

@@ -17,7 +17,7 @@ use crate::{
 pub struct GardenFigures {
     #[serde(flatten)]
     activity: Activity,
-    /// The last consistency point.
+    /// The number of the last consistency point.
     consistency_point: u64,
     /// Free bytes.
     free_bytes: u64,
@@ -27,9 +27,9 @@ pub struct GardenFigures {
     volume_blocks_written: u64,
     /// Consistency points that were written in the background.
     points_beside_operations: u64,
-    /// Wrong blocks that were restored from the other drives and written back.
+    /// Damaged blocks that were restored from the other drives and written back.
     raid_repairs: u64,
-    /// Blocks that were restored because their drive is missing.
+    /// Blocks that were computed from the other drives, because their drive is missing.
     degraded_reads: u64,
     /// Requests to objects.
     objects: ObjectFigures,
@@ -42,11 +42,11 @@ pub struct GardenFigures {
 struct ObjectFigures {
     /// Blocks that were written to objects.
     blocks_tiered: u64,
-    /// Objects that were put.
+    /// Objects that were written.
     puts: u64,
     /// Ranges of objects that were read.
     gets: u64,
-    /// Blocks in these ranges.
+    /// Blocks in the ranges that were read.
     blocks_read: u64,
     /// Objects that were deleted.
     deletes: u64,

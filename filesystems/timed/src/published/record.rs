@@ -23,15 +23,15 @@ pub struct ShownFigure {
     pub section: String,
     /// The published number, if there is one.
     pub published: Option<f64>,
-    /// Our value; none if it is not finite.
+    /// Our value. `None` if it is not finite.
     pub value: Option<f64>,
     /// The value in words.
     pub ours: String,
     /// Our value divided by the published number.
     pub ratio: Option<f64>,
-    /// The verdict; none without a statement of the paper.
+    /// The verdict. `None` without a statement of the paper.
     pub verdict: Option<Verdict>,
-    /// The parameter that was fitted to this figure; none if it is a prediction.
+    /// The parameter that was fitted to this figure. `None` if the figure is a prediction.
     pub fitted: Option<String>,
     /// The reason why a number is not met or not comparable, or that the reason is unknown.
     pub cause: Option<String>,
@@ -42,7 +42,7 @@ pub struct ShownFigure {
 pub struct Record {
     /// Its experiment.
     pub experiment: String,
-    /// Structure or time.
+    /// The kind of part: structure or time.
     pub kind: String,
     /// Its title.
     pub title: String,
@@ -138,13 +138,13 @@ impl ShownFigure {
 pub struct Tally {
     /// Published numbers.
     pub numbers: usize,
-    /// Of these, the number with each verdict, in the order of [`Verdict::ALL`].
+    /// The number of published numbers with each verdict, in the order of the verdicts.
     pub verdicts: [usize; 4],
-    /// Of the met ones, those that something was fitted to.
+    /// Met numbers to which a parameter was fitted.
     pub fitted: usize,
     /// Published directions without a number.
     pub directions: usize,
-    /// Of these, those that our figures have too.
+    /// Published directions that our figures have, too.
     pub kept: usize,
 }
 

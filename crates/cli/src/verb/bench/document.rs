@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::volumes::{Source, State};
 
-/// What is printed as JSON.
+/// The JSON output of `bench`.
 #[derive(Serialize, JsonSchema)]
 pub struct BenchDocument {
     /// The command and its arguments. Empty for a personality.
@@ -20,7 +20,7 @@ pub struct BenchDocument {
     pub personality: Option<PersonalityOptionsDocument>,
     /// The unit of a figure.
     pub unit: String,
-    /// Whether more is better.
+    /// Whether a larger figure is better.
     pub more_is_better: bool,
     /// Whether a run starts from the state that the previous one left.
     pub is_state_kept: bool,
@@ -28,7 +28,7 @@ pub struct BenchDocument {
     pub is_synced: bool,
     /// Runs of each state before the counted ones.
     pub warmups: u32,
-    /// Limits of the figures that the reader has to know.
+    /// Limits of the figures, in words.
     pub warnings: Vec<String>,
     /// The volumes with their runs.
     pub volumes: Vec<BenchVolume>,
@@ -56,7 +56,7 @@ pub struct PersonalityOptionsDocument {
 /// An aged volume, with its unaged twin.
 #[derive(Serialize, JsonSchema)]
 pub struct BenchVolume {
-    /// Its file system, with the file's name if several have the same.
+    /// The file system; also the name of the file, if several volumes have this file system.
     name: String,
     /// The image or container.
     source: String,
@@ -66,7 +66,7 @@ pub struct BenchVolume {
     volume_bytes: u64,
     /// The hash of a container. `None` for an image.
     content_hash: Option<String>,
-    /// The differences of the twin besides its layout.
+    /// The differences between the volume and its twin, besides the layout.
     unlike: Vec<String>,
     /// The states that runs start from.
     states: Vec<BenchState>,
@@ -82,7 +82,7 @@ struct BenchState {
     /// The figures of each run of a personality. Empty for a command.
     #[schemars(with = "Vec<PersonalityFigures>")]
     runs: Vec<Value>,
-    /// The method that made the volume cold.
+    /// The method that emptied the caches of the volume.
     cold: String,
     /// Bytes that each run read from the device.
     device_read_bytes: Vec<u64>,

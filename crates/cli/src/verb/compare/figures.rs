@@ -23,7 +23,7 @@ pub(in crate::verb) enum Kind {
     Counted,
     /// Computed by a model from counted values: exact.
     Modelled,
-    /// Wall time: has noise.
+    /// Wall time, which has noise.
     Measured,
 }
 
@@ -130,12 +130,12 @@ pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, arg
     }
 }
 
-/// A cell of A that B should have, too, and has not.
+/// A cell of A that B lacks.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(in crate::verb) struct Missing {
     /// Arm, volume, checkpoint.
     of: Vec<String>,
-    /// Why B has no figures of it.
+    /// The reason why B has no figures of the cell.
     reason: String,
 }
 

@@ -35,12 +35,12 @@ pub(super) struct Gate {
     limit_percent: f64,
     /// The worst outcome of any figure.
     pub(super) outcome: Outcome,
-    /// How many figures it judged.
+    /// The number of judged figures.
     figures: usize,
-    /// How many of them failed.
+    /// The number of figures that failed.
     failed: usize,
-    /// How many of them are undecided. Cells of A that B lacks are not counted, but leave the gate
-    /// undecided, too.
+    /// The number of undecided figures. Cells of A that B lacks are not counted, but also make the
+    /// gate undecided.
     undecided: usize,
     /// The outcome in a sentence, with the smallest effect that the gate could have detected.
     pub(super) text: String,

@@ -37,7 +37,7 @@ use crate::{
 /// The schema of a comparison as JSON.
 pub(in crate::verb) const COMPARE_SCHEMA: &str = "senesce-compare/2";
 
-/// What is printed as JSON.
+/// The JSON output of `compare`.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct ComparisonDocument<'a> {
     /// The gate of `--fail-if`. `None` without it.
@@ -46,21 +46,22 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
     rows: &'a [Row],
     /// Cells of A that B lacks.
     missing: &'a [Missing],
-    /// Circumstances that both sides do not share.
+    /// Circumstances in which the sides differ.
     unlike: &'a [Unlike],
 }
 
-/// One figure of both sides.
+/// One figure of both sides. The keys of the statistics (`a`, `b`, `ratio`, `ratio_low`,
+/// `ratio_high`, `test`, `outliers_a`, `outliers_b`) are absent if the median of A is 0.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Row {
-    /// Arm, volume, checkpoint; empty for trees.
+    /// Arm, volume, checkpoint. Absent for trees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) of: Vec<String>,
     /// The figure with its unit.
     pub(super) figure: String,
-    /// Where its values come from.
+    /// The origin of the values.
     pub(super) kind: Kind,
-    /// Whether more is better.
+    /// Whether a larger figure is better.
     pub(super) more_is_better: bool,
     /// The values of A.
     pub(super) figures_a: Vec<f64>,
@@ -69,10 +70,10 @@ pub(super) struct Row {
     /// None if the median of A is 0.
     #[serde(flatten)]
     pub(super) comparison: Option<Comparison>,
-    /// The gate's outcome for it; none if it is not in the gate.
+    /// The outcome of the gate for this figure. `None` if the gate does not judge it.
     pub(super) outcome: Option<Outcome>,
-    /// For measured figures in the gate: the probability, and the smallest effect that could have
-    /// been detected.
+    /// The probability, and the smallest effect that the gate could have detected. `None` if the
+    /// gate does not judge the figure, or if the figure has no noise.
     pub(super) judgement: Option<Judgement>,
 }
 

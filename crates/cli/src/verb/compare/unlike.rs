@@ -16,18 +16,18 @@ const GROUPS: [&str; 7] = ["kernel", "file system", "device", "machine", "load",
 /// Roles that circumstances of a volume start with.
 const ROLES: [&str; 3] = ["full", "empty", "unaged"];
 
-/// A circumstance that two runs do not share.
+/// A circumstance in which two runs differ.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Unlike {
-    /// The group of the circumstance, one of [`GROUPS`].
+    /// `kernel`, `file system`, `device`, `machine`, `load`, `senesce` or `plan`.
     group: &'static str,
     /// Its key.
     pub(in crate::verb) key: String,
-    /// Arms and volumes in which it has these values; empty if all that record it have them.
+    /// Arms and volumes with these values. Empty if all that record the circumstance have them.
     of: Vec<String>,
-    /// The value in A; none if A does not record it.
+    /// The value in A. `None` if A does not record it.
     pub(in crate::verb) a: Option<String>,
-    /// The value in B.
+    /// The value in B. `None` if B does not record it.
     pub(in crate::verb) b: Option<String>,
 }
 

@@ -5,26 +5,27 @@ use schemars::JsonSchema;
 use senesce_device::{BandwidthPoint, Residual, compute_natural_transfer_size};
 use serde::Serialize;
 
-/// Of the best bandwidth, for natural transfer sizes. Source: A. Conway et al., USENIX FAST 2017.
+/// The shares of the best bandwidth that define natural transfer sizes. Source: A. Conway et al.,
+/// USENIX FAST 2017.
 pub const FRACTIONS: [f64; 2] = [0.5, 0.9];
 
 /// The version of [`TransferDocument`].
 pub const TRANSFER_SCHEMA: &str = "senesce-transfer/1";
 
-/// What `calibrate` prints as JSON.
+/// The JSON output of `device calibrate`.
 #[derive(Serialize, JsonSchema)]
 pub struct TransferDocument {
     /// The version of senesce.
     pub senesce_version: &'static str,
     /// The device or file that was read.
     pub path: String,
-    /// Bytes of it.
+    /// The length of the device or file, bytes.
     pub length_bytes: u64,
     /// Reads of each size.
     pub reads: u32,
     /// The model that the fit started from.
     pub base: String,
-    /// Bandwidth by size: the measured, the fitted and the modelled ones.
+    /// The measured, fitted and modelled curves of bandwidth by size.
     pub curves: Vec<Curve>,
     /// The measured times.
     pub measured: Vec<MeasuredPoint>,
@@ -43,18 +44,19 @@ pub struct MeasuredPoint {
     pub size_bytes: u64,
     /// The number of reads.
     pub reads: u64,
-    /// Wall time of all reads.
+    /// Wall time of all reads of this size, seconds.
     pub wall_seconds: f64,
-    /// The interquartile range of single reads, divided by their median. `None` if that is 0.
+    /// The interquartile range of the times of single reads, divided by their median. `None` if the
+    /// median is 0.
     pub spread: Option<f64>,
 }
 
 /// Constants of a model that the fit scaled together.
 #[derive(Serialize, JsonSchema)]
 pub struct Scale {
-    /// The constants.
+    /// The keys of the constants in the model.
     pub keys: Vec<&'static str>,
-    /// Their factor.
+    /// The factor of these constants.
     pub factor: f64,
 }
 
@@ -67,7 +69,7 @@ pub struct Curve {
     pub kind: &'static str,
     /// Bandwidth by size.
     pub points: Vec<BandwidthPoint>,
-    /// The sizes from which on reads have a share of the best bandwidth.
+    /// The smallest sizes whose reads reach certain shares of the best bandwidth.
     pub natural_transfer_sizes: Vec<NaturalSize>,
 }
 
@@ -76,7 +78,7 @@ pub struct Curve {
 pub struct NaturalSize {
     /// The share of the best bandwidth.
     pub fraction: f64,
-    /// The smallest size that has it.
+    /// The smallest size whose reads reach this share, bytes.
     pub size_bytes: u64,
 }
 

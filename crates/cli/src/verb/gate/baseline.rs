@@ -47,11 +47,17 @@ pub(super) struct Baseline {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::verb) struct Document {
+    /// The name of the schema and its version.
     format: String,
+    /// The plan of the run.
     plan: PlanName,
+    /// The version of senesce.
     senesce_version: String,
+    /// The tolerances. The first that matches a figure counts.
     tolerances: Vec<Tolerance>,
+    /// The circumstances of the run.
     circumstances: Vec<Circumstance>,
+    /// The figures of all cells.
     figures: Vec<Figure>,
 }
 
@@ -67,9 +73,12 @@ struct PlanName {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Circumstance {
+    /// The arm. Absent if the circumstance is one of the whole run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     arm: String,
+    /// The key.
     key: String,
+    /// The value as text.
     value: String,
 }
 
@@ -95,14 +104,23 @@ enum Better {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Figure {
+    /// The name of the arm.
     arm: String,
+    /// The file system.
     file_system: String,
+    /// The volume of the arm.
     volume: Role,
+    /// The checkpoint, as the number of counted steps (pulls) before it.
     checkpoint: u64,
+    /// The name of the figure.
     name: String,
+    /// The unit. Empty if it is not known.
     unit: String,
+    /// How the figure is compared.
     kind: FigureKind,
+    /// The better direction.
     better: Better,
+    /// The values of the figure.
     values: Vec<f64>,
 }
 

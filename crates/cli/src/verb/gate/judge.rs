@@ -59,7 +59,7 @@ pub(in crate::verb) struct Judged {
     pub(super) row: Row,
     /// The tolerance, percent.
     pub(super) tolerance_percent: f64,
-    /// None if the gate does not judge the figure.
+    /// The verdict. `None` if the gate does not judge the figure.
     pub(super) verdict: Option<Verdict>,
 }
 
@@ -166,15 +166,20 @@ pub(in crate::verb) struct Summary {
     pub(super) outcome: Outcome,
     /// The number of judged figures.
     pub(super) figures: usize,
-    /// The numbers of figures by verdict.
+    /// The number of figures with equal values.
     pub(super) equal: usize,
+    /// The number of figures within the tolerance.
     pub(super) within: usize,
+    /// The number of figures that are better by more than the tolerance.
     pub(super) improved: usize,
+    /// The number of figures whose values do not decide.
     pub(super) undecided: usize,
+    /// The number of figures that are worse by more than the tolerance.
     pub(super) regressed: usize,
     /// The outcome in sentences.
     pub(super) text: String,
-    /// The smallest change of wall times that the gate could have detected.
+    /// The smallest change of wall times that the gate could have detected, in words. `None` if
+    /// there is none.
     pub(super) least_effect: Option<String>,
 }
 

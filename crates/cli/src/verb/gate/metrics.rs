@@ -27,10 +27,10 @@ const LONGEST_BENCHMARK: usize = 1024;
 pub(in crate::verb) struct Metric {
     /// The median.
     value: f64,
-    /// The lower end of its 95% interval. Absent for figures that are not measured.
+    /// The lower end of the 95% interval of the median. Absent for figures that are not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     lower_value: Option<f64>,
-    /// The upper end of its interval.
+    /// The upper end of the 95% interval of the median. Absent for figures that are not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     upper_value: Option<f64>,
 }
@@ -44,23 +44,24 @@ pub(in crate::verb) struct SmallIsBetter {
     unit: String,
     /// The median.
     value: f64,
-    /// The 95% interval. Absent for figures that are not measured.
+    /// The 95% interval of the median. Absent for figures that are not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<String>,
     /// The kind of figure and the number of values.
     extra: String,
 }
 
-/// Checks the files that the user named. These formats have no field for a mark of senesce, so a
-/// file of the same format is replaced.
+/// Checks whether the files that the user named may be replaced. The formats have no field for a
+/// mark of senesce, so every file of the same format may be.
 ///
-/// Errors: a file has another format; as [`check_file_by`].
+/// Errors: a file has another format; those of [`check_file_by`].
 pub(super) fn check(outputs: &GateOutputArgs) -> Result<()> {
-    fn check<T: DeserializeOwned>(path: Option<&Path>) -> Result<()> {
-        path.map_or(Ok(()), |path| check_file_by(path, |contents| serde_json::from_slice::<T>(contents).is_ok()))
+    fn check<T: DeserializeOwned>(path: Option<&Path>, has_figures: impl Fn(T) -> bool) -> Result<()> {
+        let is_like = |contents: &[u8]| serde_json::from_slice(contents).is_ok_and(&has_figures);
+        path.map_or(Ok(()), |path| check_file_by(path, is_like))
     }
-    check::<BencherMetrics>(outputs.bmf.as_deref())?;
-    check::<Vec<SmallIsBetter>>(outputs.small_is_better.as_deref())
+    check(outputs.bmf.as_deref(), |all: BencherMetrics| all.values().any(|measures| !measures.is_empty()))?;
+    check(outputs.small_is_better.as_deref(), |all: Vec<SmallIsBetter>| !all.is_empty())
 }
 
 /// Shortens a name that is too long: its start, and a hash of the whole name.

@@ -56,7 +56,7 @@ use crate::{
 /// The schema of a gate as JSON.
 pub(in crate::verb) const GATE_SCHEMA: &str = "senesce-gate/1";
 
-/// What is printed as JSON.
+/// The JSON output of `gate`.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(in crate::verb) enum GateDocument<'a> {
@@ -68,7 +68,7 @@ pub(in crate::verb) enum GateDocument<'a> {
         figures: &'a [Judged],
         /// Cells and figures that the run lacks.
         missing: &'a [&'a Missing],
-        /// Circumstances that the baseline and the run do not share.
+        /// Circumstances in which the baseline and the run differ.
         unlike: &'a [Unlike],
     },
     /// No verdict: the run failed, or nothing can be compared.

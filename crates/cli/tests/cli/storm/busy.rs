@@ -54,9 +54,9 @@ pub fn make(root: &Path) {
 /// How the programs run.
 pub struct Beside<'a> {
     pub seed: u64,
-    /// Whether the volume is nearly full. Then they only overwrite blocks.
+    /// Whether the volume is nearly full. The programs then only overwrite blocks.
     pub is_full: bool,
-    /// Set when the work is done, or before that by the caller: then the programs end.
+    /// Stops the programs. It is set when the work is done; the caller may set it earlier.
     pub stop: &'a AtomicBool,
 }
 

@@ -35,8 +35,8 @@ use super::{
 const BLOCK: usize = 4096;
 /// Blocks of the file whose writes are all synced.
 const BLOCKS: u64 = 48;
-/// A recording is in memory. On a slow machine the programs beside the cure have more time, and once
-/// wrote 24 GB.
+/// The largest recording, bytes. It is in memory. On a slow machine, the programs that run during a
+/// cure have more time, and once wrote 24 GB.
 const LONGEST_BYTES: u64 = 1 << 30;
 const BEGIN: &str = "the cure begins";
 const DURABLE: &str = "tree/busy/durable";
@@ -108,8 +108,8 @@ fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
     Recorded { log, contents, before, offsets }
 }
 
-/// Fills blocks with the number of the write, and makes each block durable. All programs stop if the
-/// recording gets too long.
+/// Fills blocks with the number of the write, and makes each block durable. Stops all programs if
+/// the recording is too long.
 fn write_durably(path: &Path, seed: u64, (stop, server): (&AtomicBool, &Mutex<Server>), is_long: impl Fn() -> bool) {
     let mut rng = Rng::for_purpose(Seed(seed), "durable");
     let file = File::options().write(true).open(path).unwrap();

@@ -139,7 +139,7 @@ fn total(named: &[Named]) -> String {
     format!("{created} created, {removed} removed, {changed} changed; {blocks} blocks of 4,096 bytes")
 }
 
-/// What is printed as JSON.
+/// The JSON output of `fs diff`.
 #[derive(Serialize, JsonSchema)]
 pub struct DiffDocument {
     /// The volume.
@@ -167,7 +167,8 @@ struct ChangeDocument {
     paths_before: Vec<String>,
     /// Whether its attributes changed.
     attributes: bool,
-    /// The ranges of its blocks of 4096 bytes that differ: start and end.
+    /// The ranges of blocks of 4096 bytes that differ: the first block, and the block after the
+    /// last.
     blocks: Vec<[u64; 2]>,
 }
 

@@ -114,7 +114,7 @@ pub fn rebuild(args: &FsLookArgs, quiet: bool) -> Result<()> {
     fill(&place, &garden, args.json, quiet)
 }
 
-/// What `replace` and `rebuild` print as JSON.
+/// The JSON output of `fs replace` and `fs rebuild`.
 #[derive(Serialize, JsonSchema)]
 pub struct RebuildDocument {
     /// The drives that were filled.
@@ -130,7 +130,7 @@ pub struct RebuildDocument {
 struct FilledDrive {
     /// Its number.
     drive: u32,
-    /// Stripes that it holds.
+    /// Stripes that the drive now has.
     stripes: u64,
     /// The number of all stripes.
     of: u64,

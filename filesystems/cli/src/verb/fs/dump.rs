@@ -75,7 +75,7 @@ fn what(what: &FsDumpWhat) -> Result<DumpWhat> {
     })
 }
 
-/// A structure as JSON. Words are keys; rows are objects.
+/// A structure. The names of fields and columns are keys. Each row of a table is an object.
 #[derive(Serialize, JsonSchema)]
 pub struct DumpDocument {
     /// The name of the structure.

@@ -6,7 +6,7 @@ use senesce_service::Deleted;
 use senesce_volume::check_interrupted;
 use serde_json::Value;
 
-/// Prints `line` and the space before and now for people, or `document` for machines.
+/// Prints `document` if there is one. Otherwise prints `line` and the space before and now.
 ///
 /// Errors: a signal ended the work; later consistency points do the rest.
 pub fn print_reclaimed(deleted: &Deleted, document: Option<Value>, line: &str) -> Result<()> {

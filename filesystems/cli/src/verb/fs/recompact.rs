@@ -18,18 +18,18 @@ use crate::{args::FsRecompactArgs, progress::Stretch};
 /// VVBNs that are read between two checks for a signal.
 const VVBNS: u64 = 16_384;
 
-/// What is printed as JSON.
+/// The JSON output of `fs recompact`.
 #[derive(Serialize, JsonSchema)]
 pub struct RecompactDocument {
     /// The volume.
     volume: String,
-    /// VVBNs with a place that were scanned.
+    /// Scanned VVBNs that have a place on the drives.
     looked_at: u64,
-    /// Compacted blocks that were read because enough of their chunks are gone.
+    /// Compacted blocks that were read, because few of their chunks are left.
     compacted_blocks_read: u64,
-    /// Compacted blocks that are given up.
+    /// Compacted blocks whose chunks move to other blocks.
     compacted_blocks_given_up: u64,
-    /// Chunks of these blocks.
+    /// Chunks that move to other blocks.
     chunks_moved: u64,
     /// Compacted blocks that could not be read; they stay as they are.
     unread: u64,
@@ -48,7 +48,7 @@ struct PackingDocument {
     file_blocks: u64,
     /// Blocks of the drives that the files use.
     taken_blocks: u64,
-    /// Those of them that hold chunks.
+    /// Blocks of the drives that hold chunks of the files.
     compacted_blocks: u64,
     /// Chunks of compacted blocks.
     chunks: u64,

@@ -22,10 +22,10 @@ use crate::{
 /// Stripes of a step: a signal is answered after it.
 const STRIPES: u64 = 1024;
 
-/// What a repair prints as JSON.
+/// The JSON output of a repair.
 #[derive(Serialize, JsonSchema)]
 pub struct RepairDocument {
-    /// Whether nothing was written.
+    /// Whether this was a dry run, which writes nothing.
     dry_run: bool,
     /// Copies of the log that were lost.
     lost_log_copies: Vec<String>,

@@ -30,13 +30,13 @@ pub fn snapshot(args: &FsSnapshotArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// What `create`, `delete` and `restore` print as JSON.
+/// The JSON output of `fs snapshot create`, `delete` and `restore`.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SnapshotDocument {
-    /// Of `create`.
+    /// The output of `create`.
     Made(SnapshotMade),
-    /// Of `delete`.
+    /// The output of `delete`.
     Deleted {
         /// The volume.
         volume: String,
@@ -45,11 +45,11 @@ pub enum SnapshotDocument {
         #[serde(flatten)]
         space: Deleted,
     },
-    /// Of `restore`.
+    /// The output of `restore`.
     Restored {
         /// The volume.
         volume: String,
-        /// The snapshot whose state the volume has again.
+        /// The snapshot whose state was restored.
         restored: String,
         #[serde(flatten)]
         space: Deleted,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::args::{FsCloneArgs, FsLookArgs, FsOfVolumeArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeVerb};
 
-/// What `clone` prints as JSON.
+/// The JSON output of `fs clone`.
 #[derive(Serialize, JsonSchema)]
 pub struct CloneDocument {
     /// The volume of the snapshot.
@@ -29,7 +29,7 @@ pub struct CloneDocument {
     free_bytes: u64,
 }
 
-/// What `volume delete` prints as JSON.
+/// The JSON output of `fs volume delete`.
 #[derive(Serialize, JsonSchema)]
 pub struct VolumeDocument {
     /// The deleted volume.

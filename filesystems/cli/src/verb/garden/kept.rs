@@ -41,15 +41,15 @@ pub struct RunPart {
 /// How a part was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ran {
-    /// The part that was run for it.
+    /// The part that was run.
     pub part: String,
-    /// When it ended.
+    /// The time of its end.
     pub ended: String,
-    /// How long processors worked for it.
+    /// CPU time of the part, seconds.
     pub processor_seconds: f64,
-    /// How long it took.
+    /// Wall time of the part, seconds.
     pub wall_seconds: f64,
-    /// Parts that ran at a time.
+    /// The number of parts that ran concurrently.
     pub jobs: usize,
     /// The machine.
     pub host: String,

@@ -1,4 +1,4 @@
-//! All experiments with what came out, for the screen, as JSON and for the page.
+//! All experiments with their results, for the screen, as JSON and for the page.
 
 use schemars::JsonSchema;
 use senesce_timed::published::{PUBLISHED, Part, Published, Record, ShownFigure, Tally};
@@ -14,21 +14,21 @@ use crate::{table::render_table, version};
 /// The table.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Reproduction {
-    /// The version of this shape.
+    /// The name of the schema and its version.
     schema: &'static str,
     /// The version of senesce.
     senesce_version: &'static str,
     /// BLAKE3 of the executable.
     senesce_build: String,
-    /// When the table was made; each part says when it ended.
+    /// The time when the table was made. Each part has the time of its end.
     made_at: String,
     /// The size of the trials.
     scale: Scale,
-    /// What most parts have in common.
+    /// Settings that most parts have in common.
     common: Vec<Fact>,
-    /// How many published numbers are met, in all.
+    /// The number of published numbers that our figures meet, over all experiments.
     tally: Tally,
-    /// The same in words.
+    /// The tally in words.
     summary: String,
     /// The published experiments.
     experiments: Vec<Row>,
@@ -43,11 +43,11 @@ struct Row {
     setup: &'static str,
     /// The result of the paper.
     paper: &'static str,
-    /// run, in part (only one of its parts), failed (a part of it) or not run.
+    /// `run`, `in part` (only one of its parts), `failed` (one of its parts) or `not run`.
     status: &'static str,
-    /// How many published numbers are met.
+    /// The number of published numbers that our figures meet.
     tally: Tally,
-    /// Why it is not run.
+    /// The reason why the experiment is not run. Empty if it is run.
     why: String,
     /// The parts that were run.
     parts: Vec<Shown>,
@@ -60,7 +60,7 @@ pub struct Shown {
     pub record: Record,
     /// How it was run.
     pub ran: Ran,
-    /// What it does not have in common with most parts.
+    /// Settings that differ from those of most parts.
     pub particular: Vec<Fact>,
 }
 

@@ -54,22 +54,22 @@ fn print(report: &RepairReport) {
     println!("{then}: superblock {}, {} nodes, {} keys", check.generation, check.nodes, check.keys);
 }
 
-/// What a repair prints as JSON.
+/// The JSON output of a repair.
 #[derive(Serialize, JsonSchema)]
 pub struct EvergreenRepairDocument {
     /// Whether a repair is needed.
     needed: bool,
-    /// Whether it was written.
+    /// Whether the repair was written.
     done: bool,
     /// Damage of nodes, copies and maps.
     found: Vec<String>,
     /// Lost nodes and keys.
     lost: Vec<String>,
-    /// Files that are not what they were.
+    /// Files with losses, each with the loss.
     files_lost: Vec<String>,
     /// Corrections of names, counts and sizes.
     put_right: Vec<String>,
-    /// Whether a check finds nothing afterwards.
+    /// Whether a check after the repair has no findings.
     clean: bool,
 }
 

@@ -48,19 +48,19 @@ pub fn draw_tree(tree: &Value, path: &Path) -> Result<()> {
 /// The outline of a tree.
 #[derive(Serialize, JsonSchema)]
 pub struct TreeDocument {
-    /// The evergreen.
+    /// The place of the evergreen, as `evergreen:PATH`.
     path: String,
-    /// The newest superblock.
+    /// The number of the newest superblock.
     superblock: u64,
-    /// The largest node, bytes.
+    /// The largest size of a node, bytes.
     node_bytes: u32,
-    /// The largest basement, bytes.
+    /// The largest size of a basement, bytes.
     basement_bytes: u32,
-    /// The most children of a node.
+    /// The largest number of children of a node.
     fanout: u32,
     /// The order of keys.
     key_order: String,
-    /// The space for nodes.
+    /// The part of the device for nodes.
     area: Area,
     /// The nodes, each after its parent.
     nodes: Vec<NodeDocument>,
@@ -72,9 +72,9 @@ pub struct TreeDocument {
 /// A part of the device.
 #[derive(Serialize, JsonSchema)]
 struct Area {
-    /// Its start.
+    /// The first byte of the part.
     start_bytes: u64,
-    /// Its length.
+    /// The length of the part, bytes.
     length_bytes: u64,
 }
 
@@ -89,7 +89,7 @@ struct NodeDocument {
     parent: Option<usize>,
     /// The checkpoint that wrote it.
     generation: u64,
-    /// Its bytes on the device.
+    /// Bytes of the node on the device.
     bytes: u64,
     /// Bytes of its keys and values.
     weight_bytes: u64,
@@ -97,7 +97,7 @@ struct NodeDocument {
     waiting_bytes: u64,
     /// Messages that wait in it.
     waiting_messages: u64,
-    /// Those of them that delete ranges.
+    /// Waiting messages that delete ranges.
     waiting_ranges: u64,
     /// `contents`, `metadata` or `both`.
     holds: &'static str,
