@@ -286,7 +286,7 @@ pub enum Verb {
     /// Print the JSON schema of plans, suites, personalities and of every JSON output.
     ///
     /// Also prints the list of metrics.
-    #[command(after_long_help = "Examples:\n  \
+    #[command(after_long_help = schema::list_kinds() + "\nExamples:\n  \
         senesce schema > plan.schema.json\n  \
         senesce schema --of inspect > inspect.schema.json")]
     Schema(SchemaArgs),

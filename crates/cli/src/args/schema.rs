@@ -4,12 +4,21 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The kind of file or output. Default: plan.
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = SchemaOf::Plan, hide_default_value = true)]
+    /// The kind of file or output; --help lists all. Default: plan.
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = SchemaOf::Plan, hide_default_value = true, hide_possible_values = true)]
     pub of: SchemaOf,
     /// Print the keys of a plan as Markdown.
     #[arg(long, conflicts_with = "of")]
     pub markdown: bool,
+}
+
+/// All kinds, one in a line. The short help of clap would list them, too.
+pub fn list_kinds() -> String {
+    let values = SchemaOf::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    values.fold("Kinds:\n".to_owned(), |list, value| {
+        let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+        list + &format!("  {:24}  {help}\n", value.get_name())
+    })
 }
 
 /// The kinds of files and outputs that have a schema.
