@@ -43,11 +43,13 @@ fn the_program_has_the_same_verbs_without_senesce() {
 fn a_survey_has_the_entries_of_the_file_system() {
     let lab = Lab::new();
     lab.run(["mkfs", "garden", "new", "--size", "64MiB"]).good();
-    let surveys = ["garden:new", "new"].map(|place| lab.run(["survey", place, "--json"]).good().stdout);
+    // Only the program of the same commit reads a survey, so no schema is published.
+    let survey = |place| Done::of(lab.command().args(["survey", place, "--json"]).output().unwrap());
+    let surveys = ["garden:new", "new"].map(|place| survey(place).good().stdout);
     let told: [senesce_inspect::Told; 2] = surveys.map(|text| serde_json::from_str(&text).unwrap());
     for told in told {
         assert_eq!((told.file_system.as_str(), told.entries.len()), ("garden", 1));
         assert!(told.entries[0].entry.path.is_root() && !told.free.is_empty() && told.capacity_bytes > 0);
     }
-    lab.run(["survey", "none", "--json"]).refused(2, &["none"]);
+    survey("none").refused(2, &["none"]);
 }
