@@ -18,6 +18,7 @@ mod balance;
 mod error;
 mod order;
 mod place;
+mod place_btrfs;
 mod plan;
 mod predict;
 mod shared;
@@ -35,8 +36,9 @@ pub use balance::{WorstGroup, balance_group, free_lengths, next_group, plan_bala
 pub use error::Error;
 pub use order::Order;
 pub use place::{Piece, measure_pieces, place_batches};
+
 pub use plan::{Batch, Left, LeftWhy, Part, Plan, PlanOptions, plan_moves};
-pub use predict::predict_costs;
+pub use predict::{place_moves, predict_costs};
 pub use space::{Content, Segment, SpaceMove, SpacePlan, merge_segments, plan_space};
 pub use strategy::Strategy;
 pub use tree::{Tree, collect_tree};

@@ -76,15 +76,15 @@ fn place(batch: &Batch, space: &mut FreeSpace) -> Option<Vec<Piece>> {
 
 /// Free extents. Adjacent ones are joined.
 #[derive(Default)]
-struct FreeSpace {
+pub(crate) struct FreeSpace {
     by_start: BTreeMap<u64, u64>,
     /// (length, start).
     by_length: BTreeSet<(u64, u64)>,
-    bytes: u64,
+    pub bytes: u64,
 }
 
 impl FreeSpace {
-    fn insert(&mut self, mut start: u64, mut length: u64) {
+    pub fn insert(&mut self, mut start: u64, mut length: u64) {
         if length == 0 {
             return;
         }
@@ -108,6 +108,15 @@ impl FreeSpace {
     fn remove(&mut self, start: u64, length: u64) {
         self.by_start.remove(&start);
         self.by_length.remove(&(length, start));
+    }
+
+    /// Allocates the start of the largest extent. `None` if it is shorter than this.
+    pub fn take_from_largest(&mut self, length: u64) -> Option<u64> {
+        let &(room, start) = self.by_length.last().filter(|(room, _)| *room >= length)?;
+        self.remove(start, room);
+        self.bytes -= room;
+        self.insert(start + length, room - length);
+        Some(start)
     }
 
     /// Allocates the smallest extent of at least this length, or the largest one.

@@ -3,9 +3,27 @@
 use std::collections::HashMap;
 
 use senesce_core::Extent;
-use senesce_inspect::{ModelOptions, MoveCost, model_moves};
+use senesce_inspect::{ModelOptions, MoveCost, has_btrfs_quotas, model_moves};
 
-use crate::{Error, Tree, place::Piece};
+use crate::{
+    Error, Plan, Tree,
+    place::{Piece, place_batches},
+    place_btrfs::place_in_groups,
+};
+
+/// Predicts the places of the batches of a plan. `None` for a batch that stays.
+///
+/// On Btrfs, the mover runs against a model of the allocator. Elsewhere see [`place_batches`].
+/// Errors: the file system does not report its free space.
+pub fn place_moves(tree: &Tree, plan: &Plan) -> Result<Vec<Option<Vec<Piece>>>, Error> {
+    match tree.groups() {
+        Some(space) => {
+            let may_plug = !has_btrfs_quotas(tree.path());
+            Ok(place_in_groups(&tree.entries, &plan.batches, &space, may_plug))
+        }
+        None => Ok(place_batches(&tree.entries, &plan.batches, tree.free_extents()?)),
+    }
+}
 
 /// Models a cold read of the tree on each device, before and after the moves.
 ///

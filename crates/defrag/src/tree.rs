@@ -16,7 +16,7 @@ use senesce_probe::{
         EntryKind, SurveyFigures, Surveyed, collect_btrfs_free_space_as_it_is, collect_free_extents_as_it_is,
         collect_survey,
     },
-    map::{BtrfsGroupType, FreeExtent},
+    map::{BtrfsFreeSpace, BtrfsGroupType, FreeExtent},
 };
 
 use crate::{Error, apply::Skip};
@@ -61,7 +61,7 @@ impl Tree {
     /// Errors: the file system does not report its free space.
     pub fn free_extents(&self) -> Result<Vec<(u64, u64)>, Error> {
         let pair = |free: FreeExtent| (free.start_bytes, free.length_bytes);
-        if let Ok(space) = collect_btrfs_free_space_as_it_is(&self.path) {
+        if let Some(space) = self.groups() {
             return Ok(space.free_extents(BtrfsGroupType::DATA).map(pair).collect());
         }
         if let Ok(free) = collect_free_extents_as_it_is(&self.path) {
@@ -69,6 +69,17 @@ impl Tree {
         }
         let space = rustix::fs::statvfs(&self.path).map_err(Error::sys("read the free space of", &self.path))?;
         Ok(vec![(0, space.f_bavail * space.f_frsize)])
+    }
+
+    /// Bytes of the file system that are free.
+    pub(crate) fn free_bytes(&self) -> Result<u64, Skip> {
+        let space = rustix::fs::fstatvfs(&self.root).map_err(Skip::of)?;
+        Ok(space.f_bavail * space.f_frsize)
+    }
+
+    /// The space of block groups, if the file system has them and the caller may read it.
+    pub(crate) fn groups(&self) -> Option<BtrfsFreeSpace> {
+        collect_btrfs_free_space_as_it_is(&self.path).ok()
     }
 
     /// The indices of the files, in the order in which the file system lists them.

@@ -121,6 +121,7 @@ impl Adder {
             extents: &extents,
             in_one_piece: joined.as_deref(),
             moved: Some(&best),
+            moved_metadata: None,
             size_bytes: entry.size_bytes,
         };
         if self.meters.read(&reads).is_err() {
@@ -163,7 +164,8 @@ impl Adder {
 
     /// Reads an entry without its content.
     fn read_metadata(&mut self, metadata: &[BlockRequest]) {
-        let nothing = EntryReads { metadata, extents: &[], in_one_piece: None, moved: None, size_bytes: 0 };
+        let nothing =
+            EntryReads { metadata, extents: &[], in_one_piece: None, moved: None, moved_metadata: None, size_bytes: 0 };
         self.meters.read(&nothing).expect("no extents do not contradict each other");
     }
 

@@ -48,6 +48,7 @@ pub use gaps::{Gaps, Mounted, Stale};
 pub use inspect::{DEFAULT_READ_AHEAD_KIB, InspectOptions, inspect};
 pub use judge::{DeviceJudgement, Grade, Judge, Judged, JudgedDevice, NOTICEABLE_SECONDS};
 pub use loss::LossSeconds;
+pub use metadata::NEW_GROUPS_START;
 pub use model::{ModelOptions, ModelledTree, MoveCost, TreeCost, model_moves, model_told, model_tree};
 pub use partitions::Partition;
 pub use source::{find_btrfs_devices, has_btrfs_quotas};

@@ -31,6 +31,8 @@ pub(crate) struct EntryReads<'a> {
     pub in_one_piece: Option<&'a [Extent]>,
     /// The content at the places of the best order, or of a plan. `None` if it does not move.
     pub moved: Option<&'a [Extent]>,
+    /// The requests before the moved content. `None` if they are the same.
+    pub moved_metadata: Option<&'a [BlockRequest]>,
     /// Size of the entry, bytes.
     pub size_bytes: u64,
 }
@@ -87,6 +89,10 @@ struct Parts {
     defragmented: usize,
     /// The content if it is moved; empty if that is the same.
     moved: usize,
+    /// The metadata if it is moved.
+    moved_metadata: usize,
+    /// Whether the metadata is moved.
+    has_moved_metadata: bool,
     /// The sectors to which defragmenting moves content, as first and end.
     joined_sectors: (u64, u64),
 }
@@ -134,8 +140,18 @@ impl Meters {
             return planned;
         }
         let moved = requests.len();
+        requests.extend_from_slice(entry.moved_metadata.unwrap_or(&[]));
+        let (moved_metadata, has_moved_metadata) = (requests.len(), entry.moved_metadata.is_some());
         let joined_sectors = entry.in_one_piece.map_or((0, 0), |joined| moved_sectors(entry.extents, joined));
-        self.batch.entries.push(Parts { metadata, content, defragmented, moved, joined_sectors });
+        self.batch.entries.push(Parts {
+            metadata,
+            content,
+            defragmented,
+            moved,
+            moved_metadata,
+            has_moved_metadata,
+            joined_sectors,
+        });
         Ok(())
     }
 
@@ -156,7 +172,15 @@ impl Meters {
         }
         let content = self.batch.requests.len();
         let joined_sectors = (0, 0);
-        self.batch.entries.push(Parts { metadata, content, defragmented: content, moved: content, joined_sectors });
+        self.batch.entries.push(Parts {
+            metadata,
+            content,
+            defragmented: content,
+            moved: content,
+            moved_metadata: content,
+            has_moved_metadata: false,
+            joined_sectors,
+        });
         Ok(())
     }
 
@@ -195,7 +219,7 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
         for parts in &batch.entries {
             let part = |from: usize, to: usize| &batch.requests[from..to];
             let (metadata, content) = (part(start, parts.metadata), part(parts.metadata, parts.content));
-            start = parts.moved;
+            start = parts.moved_metadata;
             if batch.is_fresh_copy {
                 let took = this.meter.read_fresh_copy(metadata, content);
                 this.fresh_copy.extend(keeps_times.then_some(took.0));
@@ -209,6 +233,7 @@ fn serve(meter: Meter, layouts: Layouts, keeps_times: bool, batches: &Receiver<A
                 this.meter.read_defragmented(metadata, content, parts.joined_sectors);
             }
             let apart = part(parts.defragmented, parts.moved);
+            let metadata = if parts.has_moved_metadata { part(parts.moved, parts.moved_metadata) } else { metadata };
             this.meter.read_best_order(metadata, if apart.is_empty() { content } else { apart });
         }
     }
@@ -275,6 +300,7 @@ mod tests {
             extents: &pieces,
             in_one_piece: Some(&joined),
             moved: Some(&best[0]),
+            moved_metadata: None,
             size_bytes: 8192,
         };
         let whole = [extent(0, 1 << 30, 8192)];
@@ -323,6 +349,7 @@ mod tests {
                     extents: &[extent(0, at, 4096)],
                     in_one_piece: None,
                     moved: None,
+                    moved_metadata: None,
                     size_bytes: 4096,
                 };
                 meters.read(&entry).unwrap();
@@ -332,6 +359,7 @@ mod tests {
                     extents: &overlapping,
                     in_one_piece: None,
                     moved: None,
+                    moved_metadata: None,
                     size_bytes: 9999,
                 };
                 meters.read(&wrong).unwrap_err();

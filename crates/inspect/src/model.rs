@@ -125,8 +125,8 @@ pub struct MoveCost {
     pub now_seconds: f64,
     /// Seconds with the moved contents at their new places.
     pub after_seconds: f64,
-    /// The part of `after_seconds` for metadata, which does not move. `None` if the metadata cannot
-    /// be read.
+    /// The part of `after_seconds` for metadata. It does not move, but Btrfs writes what changes to
+    /// new places. `None` if the metadata cannot be read.
     pub metadata_seconds: Option<f64>,
 }
 
@@ -147,23 +147,28 @@ pub fn model_moves(
     let makers = modelled.specs.iter().map(|spec| move |reads| modelled.build(spec, reads));
     let mut meters = Meters::new(makers, readahead, Layouts::WithMoved)?;
     let mut metadata = metadata;
+    let at_new_place = |number: usize| {
+        let flags = senesce_probe::map::ExtentFlags::default();
+        let extents = moved(number)?.into_iter().map(|extent| RawExtent { extent, flags }).collect();
+        Some(Surveyed { extents, ..entries[number].clone() })
+    };
+    let mut after = metadata.after_moves(&mut order.iter().filter_map(|&number| at_new_place(number)));
     for &number in order {
         let entry = &entries[number];
         if (options.stop)() {
             return Err(Error::Stopped);
         }
         let extents = extents_to_read(entry, &metadata);
-        let changed = moved(number).map(|extents| {
-            let flags = senesce_probe::map::ExtentFlags::default();
-            let extents = extents.into_iter().map(|extent| RawExtent { extent, flags }).collect();
-            extents_to_read(&Surveyed { extents, ..entry.clone() }, &metadata)
-        });
+        let changed = at_new_place(number);
+        let changed_extents = changed.as_ref().map(|changed| extents_to_read(changed, &metadata));
         let requests = metadata.requests(entry);
+        let requests_after = after.as_mut().map(|after| after.requests(changed.as_ref().unwrap_or(entry)));
         let reads = EntryReads {
             metadata: &requests,
             extents: &extents,
             in_one_piece: None,
-            moved: changed.as_deref(),
+            moved: changed_extents.as_deref(),
+            moved_metadata: requests_after.as_deref(),
             size_bytes: entry.size_bytes,
         };
         // The map of a file that is being written may contradict itself. Its content is then read
@@ -243,6 +248,7 @@ impl Tree {
             extents: &extents,
             in_one_piece: None,
             moved: Some(&best),
+            moved_metadata: None,
             size_bytes: entry.size_bytes,
         };
         if let Err(error) = self.meters.read(&reads) {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
     Advice, Applied, ApplyOptions, Gain, Left, LeftWhy, Order, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan,
-    collect_tree, compute_advice, find_mover, place_batches, plan_moves, predict_costs,
+    collect_tree, compute_advice, find_mover, place_moves, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
 use senesce_inspect::{ModelOptions, MoveCost};
@@ -186,7 +186,7 @@ impl Model<'_> {
 
 /// Places the batches into the free space, and models what that gains.
 fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), devices: usize) -> Result<Advice> {
-    let places = place_batches(&tree.entries, &plan.batches, tree.free_extents()?);
+    let places = place_moves(tree, plan)?;
     let costs_of = |strategy: Option<Strategy>| {
         let is_chosen = |at: &usize| strategy.is_none_or(|strategy| plan.batches[*at].strategy == strategy);
         let chosen = (0..places.len()).filter(is_chosen).filter_map(|at| places[at].as_ref());

@@ -8,6 +8,7 @@ mod btrfs;
 mod ext4;
 mod owners;
 mod pool;
+mod runs;
 mod share;
 mod space;
 mod sys;
@@ -32,6 +33,7 @@ use senesce_probe::{
 };
 use serde::Serialize;
 
+pub(crate) use self::runs::{Runs, Space, size_class};
 pub use self::space::{apply_space, find_left, find_segments, hold_in_thought};
 pub(crate) use self::sys::balance_range;
 use self::{
@@ -49,7 +51,7 @@ use crate::{
 /// MiB/s, the speed of kernels up to 6.18 in memory, a writer waits 26 ms.
 const STEP_BYTES: u64 = 2 << 20;
 
-/// The smallest batch on a nearly full ext4, bytes.
+/// The smallest batch on a nearly full ext4 or XFS, bytes.
 const LEAST_BATCH_BYTES: u64 = 1 << 20;
 /// The hint for an ext4 without a journal.
 const ADD_A_JOURNAL: &str = "unmount it and add a journal with `tune2fs -j DEVICE`; `senesce inspect` shows the cost of the \
@@ -210,6 +212,9 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
     }
     let mut options = PlanOptions::for_blocks(info.f_bsize as u64);
     let block_bytes = options.block_bytes;
+    // A batch can choose among the free extents if it needs only a part of the free space.
+    let part = space.f_bavail.saturating_mul(space.f_frsize) / 8;
+    let part_bytes = part.clamp(LEAST_BATCH_BYTES, options.batch_bytes) / block_bytes * block_bytes;
     match info.f_type as u64 & 0xFFFF_FFFF {
         0xEF53 => {
             let syncs_files = match ext4::find_journal(path) {
@@ -228,15 +233,13 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             options.moves_programs = moves_programs;
             // The kernel exchanges whole pages.
             options.align_bytes = block_bytes.max(rustix::param::page_size() as u64);
-            // A batch can choose among the free extents if it needs only a part of the free space.
-            let part = space.f_bavail.saturating_mul(space.f_frsize) / 8;
-            options.batch_bytes = part.clamp(LEAST_BATCH_BYTES, options.batch_bytes) / block_bytes * block_bytes;
+            options.batch_bytes = part_bytes;
             Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
             "this XFS cannot share blocks (it was made with reflink=0, or the kernel is older than 5.2)".to_owned(),
         ),
-        0x5846_5342 => Ok((Box::new(XfsMover { block_bytes }), options)),
+        0x5846_5342 => Ok((Box::new(XfsMover { block_bytes }), PlanOptions { batch_bytes: part_bytes, ..options })),
         0x9123_683E => {
             let owners = Owners::open(path);
             let moves_shared = owners.is_some();

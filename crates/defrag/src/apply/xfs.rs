@@ -21,7 +21,7 @@ pub(super) struct XfsMover {
 
 impl Mover for XfsMover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
-        let donor = match Donor::reserve(tree, batch, batch.bytes()) {
+        let donor = match Donor::reserve_longest(tree, batch, batch.bytes()) {
             Ok(donor) => donor,
             Err(why) => return BatchReport::default().skip_all(batch, why),
         };

@@ -12,20 +12,26 @@ use std::{os::fd::AsFd, path::Path};
 
 use senesce_core::{Extent, RelPath};
 use senesce_probe::{
-    collect::{EntryKind, Surveyed},
-    map::{ExtentFlags, Placement},
+    collect::{EntryKind, Surveyed, collect_btrfs_free_space_as_it_is},
+    map::{BtrfsGroupType, ExtentFlags, Placement},
 };
 
 use super::{CopyPlaces, Metadata, Piece};
 
+mod after;
 mod ask;
 mod node;
 mod volume;
 
+use after::AfterMoves;
 use ask::collect_subvolume;
 use node::Key;
 
 use volume::{Tree, Volume};
+
+/// Predictions place contents into block groups that do not exist yet. Their logical address is
+/// this plus the place on the device.
+pub const NEW_GROUPS_START: u64 = 1 << 62;
 
 /// The inode of the root of every subvolume.
 const FIRST_INODE: u64 = 256;
@@ -60,6 +66,9 @@ pub(super) struct BtrfsMetadata {
     /// The directories on the path to the current entry, with their inodes; the innermost is last.
     directories: Vec<(RelPath, u64)>,
     checksums: Option<Tree>,
+    device: std::path::PathBuf,
+    /// The nodes that moves of contents rewrite. `None` if nothing moves.
+    after: Option<AfterMoves>,
 }
 
 impl BtrfsMetadata {
@@ -72,7 +81,12 @@ impl BtrfsMetadata {
         // trees.
         let checksums = volume.tree(CHECKSUM_TREE).ok();
         let subvolumes = vec![(RelPath::root(), tree)];
-        Ok(Self { volume, root: root.to_owned(), subvolumes, directories: Vec::new(), checksums })
+        let (root, device) = (root.to_owned(), device.to_owned());
+        Ok(Self { volume, root, subvolumes, directories: Vec::new(), checksums, device, after: None })
+    }
+
+    fn nodes(&self) -> Nodes<'_> {
+        Nodes { volume: &self.volume, after: self.after.as_ref() }
     }
 
     /// Adds the leaves of an entry's name in its directory.
@@ -83,7 +97,7 @@ impl BtrfsMetadata {
         if let (Some((_, parent)), Some((_, tree))) = (self.directories.last(), self.subvolumes.last()) {
             let offset = u64::from(compute_name_hash(entry.path.name()));
             let key = Key { object: *parent, kind: kind::DIRECTORY_NAME, offset };
-            add_leaves(&self.volume, tree, key, key, false, pieces);
+            add_leaves(&self.nodes(), tree, key, key, false, pieces);
         }
         if entry.kind == EntryKind::Directory {
             self.directories.push((entry.path.clone(), entry.inode));
@@ -118,11 +132,23 @@ fn subvolume_of(path: &Path) -> std::io::Result<u64> {
     Ok(collect_subvolume(std::fs::File::open(path)?.as_fd())?)
 }
 
+/// The places of nodes on the device.
+struct Nodes<'a> {
+    volume: &'a Volume,
+    after: Option<&'a AfterMoves>,
+}
+
+impl Nodes<'_> {
+    fn locate(&self, logical: u64) -> Option<u64> {
+        self.volume.locate(self.after.map_or(logical, |after| after.place(logical)))
+    }
+}
+
 /// Adds the leaves from key `first` to key `last`, and the nodes above them.
-fn add_leaves(volume: &Volume, tree: &Tree, first: Key, last: Key, is_ahead: bool, pieces: &mut Vec<Piece>) {
-    let node_bytes = volume.node_bytes();
+fn add_leaves(nodes: &Nodes<'_>, tree: &Tree, first: Key, last: Key, is_ahead: bool, pieces: &mut Vec<Piece>) {
+    let node_bytes = nodes.volume.node_bytes();
     let mut add = |logical: u64, wanted: u64| {
-        if let (Some(start), Some(wanted)) = (volume.locate(logical), volume.locate(wanted)) {
+        if let (Some(start), Some(wanted)) = (nodes.locate(logical), nodes.locate(wanted)) {
             pieces.push(Piece { wanted, start, length: node_bytes });
         }
     };
@@ -144,12 +170,12 @@ fn add_leaves(volume: &Volume, tree: &Tree, first: Key, last: Key, is_ahead: boo
 impl Metadata for BtrfsMetadata {
     fn mounted(&self) -> Vec<Piece> {
         let trees = self.subvolumes.iter().map(|(_, tree)| tree).chain(&self.checksums);
-        let roots = trees.filter_map(|tree| self.volume.locate(tree.root?));
+        let roots = trees.filter_map(|tree| self.nodes().locate(tree.root?));
         let mut pieces: Vec<Piece> = roots.map(|root| Piece::whole(root, self.volume.node_bytes())).collect();
         // The inode of the root directory.
         if let Some((_, tree)) = self.subvolumes.first() {
             let key = Key { object: FIRST_INODE, kind: kind::INODE, offset: 0 };
-            add_leaves(&self.volume, tree, key, key, false, &mut pieces);
+            add_leaves(&self.nodes(), tree, key, key, false, &mut pieces);
         }
         pieces
     }
@@ -163,34 +189,46 @@ impl Metadata for BtrfsMetadata {
         self.enter(entry);
         let Some((_, tree)) = self.subvolumes.last() else { return };
         let key = |kind, offset| Key { object: entry.inode, kind, offset };
-        add_leaves(&self.volume, tree, key(kind::INODE, 0), key(kind::INODE, 0), false, pieces);
+        add_leaves(&self.nodes(), tree, key(kind::INODE, 0), key(kind::INODE, 0), false, pieces);
         match entry.kind {
             EntryKind::Directory => {
                 // Opening reads the last index of a name. Listing starts at the first one.
                 let [first, last] = [0, u64::MAX].map(|offset| key(kind::DIRECTORY_INDEX, offset));
-                add_leaves(&self.volume, tree, last, last, false, pieces);
-                add_leaves(&self.volume, tree, first, last, true, pieces);
+                add_leaves(&self.nodes(), tree, last, last, false, pieces);
+                add_leaves(&self.nodes(), tree, first, last, true, pieces);
             }
             EntryKind::File => {
                 let last = entry.extents.last().map_or(0, |raw| raw.extent.logical);
                 // Traces show no read-ahead here, although the inode's leaf often ends before its
                 // map.
                 let [first, last] = [0, last].map(|offset| key(kind::EXTENT_DATA, offset));
-                add_leaves(&self.volume, tree, first, last, false, pieces);
+                add_leaves(&self.nodes(), tree, first, last, false, pieces);
                 let placed = |placement| matches!(placement, Placement::Placed | Placement::Encoded);
                 for raw in entry.extents.iter().filter(|raw| placed(raw.placement())) {
                     let Some(tree) = &self.checksums else { break };
+                    let leaf = |at| self.after.as_ref()?.find_checksums(entry.inode, at);
+                    let units = raw.extent.physical..raw.extent.end();
+                    let new: Vec<u64> = units.step_by(AfterMoves::checksum_unit() as usize).filter_map(leaf).collect();
+                    if !new.is_empty() {
+                        let places = new.into_iter().filter_map(|leaf| self.volume.locate(leaf));
+                        pieces.extend(places.map(|place| Piece::whole(place, self.volume.node_bytes())));
+                        continue;
+                    }
                     let key = |offset| Key { object: CHECKSUM_OBJECT, kind: kind::CHECKSUM, offset };
                     let [first, last] = [raw.extent.physical, raw.extent.end().saturating_sub(1)].map(key);
                     let is_ahead = raw.extent.length > SMALL_READ_BYTES;
-                    add_leaves(&self.volume, tree, first, last, is_ahead, pieces);
+                    add_leaves(&self.nodes(), tree, first, last, is_ahead, pieces);
                 }
             }
         }
     }
 
     fn locate(&self, extent: Extent) -> Option<Extent> {
-        self.volume.locate(extent.physical).map(|physical| Extent { physical, ..extent })
+        let physical = match extent.physical.checked_sub(NEW_GROUPS_START) {
+            Some(physical) => Some(physical),
+            None => self.volume.locate(extent.physical),
+        };
+        physical.map(|physical| Extent { physical, ..extent })
     }
 
     fn packed_bytes(&self, entry: &Surveyed) -> u64 {
@@ -208,6 +246,15 @@ impl Metadata for BtrfsMetadata {
 
     fn unit_bytes(&self) -> u64 {
         self.volume.node_bytes()
+    }
+
+    fn after_moves(&self, moved: &mut dyn Iterator<Item = Surveyed>) -> Option<Box<dyn Metadata>> {
+        let space = collect_btrfs_free_space_as_it_is(&self.root).ok()?;
+        let free = space.free_extents(BtrfsGroupType::METADATA).map(|free| (free.start_bytes, free.length_bytes));
+        let mut after = Self::open(&self.device, &self.root).ok()?;
+        let (_, tree) = after.subvolumes.first()?;
+        after.after = Some(AfterMoves::plan(tree, after.volume.node_bytes(), free, moved));
+        Some(Box::new(after))
     }
 
     /// Block groups for data alone hold contents of one size class.

@@ -15,6 +15,7 @@ mod ext4;
 mod xfs;
 mod xfs_log;
 
+pub use btrfs::NEW_GROUPS_START;
 pub(crate) use ext4::Ext4Metadata;
 pub(crate) use xfs_log::is_xfs_log_clean;
 
@@ -75,6 +76,13 @@ pub(crate) trait Metadata {
     /// The rule by which a copy places contents on the volume.
     fn copy_places(&self) -> CopyPlaces {
         CopyPlaces::OneRow
+    }
+
+    /// The same metadata after contents move. `moved` are the moved files at their new places, in
+    /// the order of the moves. `None` if metadata stays where it is.
+    fn after_moves(&self, moved: &mut dyn Iterator<Item = Surveyed>) -> Option<Box<dyn Metadata>> {
+        let _ = moved;
+        None
     }
 }
 
@@ -204,6 +212,11 @@ impl MetadataReader {
     /// The reason why inodes and maps are not known.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
+    }
+
+    /// A reader of the metadata after contents move, see [`Metadata::after_moves`].
+    pub(crate) fn after_moves(&self, moved: &mut dyn Iterator<Item = Surveyed>) -> Option<Self> {
+        Some(Self::of(self.source.after_moves(moved)?, None))
     }
 
     /// The requests for `entry`, before its content.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use senesce_defrag::{
-    Applied, ApplyOptions, Order, Plan, apply_plan, collect_tree, find_mover, place_batches, plan_moves, predict_costs,
+    Applied, ApplyOptions, Order, Plan, apply_plan, collect_tree, find_mover, place_moves, plan_moves, predict_costs,
 };
 use senesce_inspect::ModelOptions;
 
@@ -32,7 +32,7 @@ pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &P
     let order = order_of(context.plan.measure.order);
     let files = order.apply(&tree)?;
     let moves = plan_moves(&tree.entries, &files, &options.with_strategies(&plan.strategies()));
-    let places = place_batches(&tree.entries, &moves.batches, tree.free_extents()?);
+    let places = place_moves(&tree, &moves)?;
     let pieces: Vec<_> = places.into_iter().flatten().flatten().collect();
     let model = ModelOptions {
         devices: context.devices,

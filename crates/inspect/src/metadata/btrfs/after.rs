@@ -1,0 +1,138 @@
+//! The places of nodes after contents move.
+//!
+//! A move changes the map of a file and adds checksums. Btrfs writes no node in place. The first
+//! change of a node in a transaction allocates a new place for it and for the nodes above it. Space
+//! that a transaction frees is not used again before the next one. The allocator of metadata uses
+//! the first free place of a block group (`setup_cluster_no_bitmap` in the kernel's
+//! fs/btrfs/free-space-cache.c). So the nodes are afterwards in the order of the moves, in the
+//! holes of the metadata.
+//!
+//! Not modelled: nodes of other trees between them, splits of leaves, and several transactions.
+
+use std::collections::{HashMap, HashSet};
+
+use senesce_probe::collect::Surveyed;
+
+use super::{kind, node::Key, volume::Tree};
+
+/// Contents whose checksums fill a leaf, bytes: four bytes of checksum for each sector.
+const CHECKSUM_LEAF_SECTORS: u64 = 4096;
+const SECTOR_BYTES: u64 = 4096;
+
+/// The nodes that moves rewrite.
+#[derive(Debug, Default)]
+pub(super) struct AfterMoves {
+    /// The new logical place of a node by its old one.
+    places: HashMap<u64, u64>,
+    /// The logical place of the leaf with the checksums of new contents, by their place over
+    /// [`AfterMoves::checksum_unit`].
+    checksums: HashMap<u64, u64>,
+    /// The inodes of the files that moved.
+    moved: HashSet<u64>,
+}
+
+impl AfterMoves {
+    /// Finds new places for the nodes of `tree` that the moves change.
+    ///
+    /// `moved` are the moved files at their new places, in the order of the moves. `free` are the
+    /// free extents for metadata, as (start, length), logical bytes, in order.
+    pub fn plan(
+        tree: &Tree,
+        node_bytes: u64,
+        free: impl IntoIterator<Item = (u64, u64)>,
+        moved: impl IntoIterator<Item = Surveyed>,
+    ) -> Self {
+        let nodes = |(start, length): (u64, u64)| (0..length / node_bytes).map(move |at| start + at * node_bytes);
+        let mut space = free.into_iter().flat_map(nodes);
+        let mut after = Self::default();
+        for entry in moved {
+            after.moved.insert(entry.inode);
+            for raw in &entry.extents {
+                let first = raw.extent.physical / Self::checksum_unit();
+                for unit in first..=raw.extent.end().saturating_sub(1) / Self::checksum_unit() {
+                    if !after.checksums.contains_key(&unit) {
+                        after.checksums.extend(space.next().map(|place| (unit, place)));
+                    }
+                }
+            }
+            let last = entry.extents.last().map_or(0, |raw| raw.extent.logical);
+            let find = |kind, offset| tree.find(Key { object: entry.inode, kind, offset });
+            let leaves =
+                [find(kind::INODE, 0)].into_iter().chain(find(kind::EXTENT_DATA, 0)..=find(kind::EXTENT_DATA, last));
+            for leaf in leaves.filter_map(|at| tree.leaves.get(at)) {
+                for &node in tree.parents[leaf.parent as usize].iter().chain([&leaf.logical]) {
+                    if !after.places.contains_key(&node) {
+                        after.places.extend(space.next().map(|place| (node, place)));
+                    }
+                }
+            }
+        }
+        after
+    }
+
+    /// Bytes of contents whose checksums are in one leaf.
+    pub fn checksum_unit() -> u64 {
+        CHECKSUM_LEAF_SECTORS * SECTOR_BYTES
+    }
+
+    /// The place of a node.
+    pub fn place(&self, node: u64) -> u64 {
+        self.places.get(&node).copied().unwrap_or(node)
+    }
+
+    /// The leaf with the checksums of the content at `physical`. `None` if the file did not move.
+    pub fn find_checksums(&self, inode: u64, physical: u64) -> Option<u64> {
+        self.moved.contains(&inode).then(|| self.checksums.get(&(physical / Self::checksum_unit())).copied())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_core::{Extent, RelPath};
+    use senesce_probe::{
+        collect::EntryKind,
+        map::{ExtentFlags, RawExtent},
+    };
+
+    use super::*;
+    use crate::metadata::btrfs::volume::Leaf;
+
+    fn file(inode: u64, physical: u64) -> Surveyed {
+        Surveyed {
+            path: RelPath::new(inode.to_string().as_bytes()).unwrap(),
+            kind: EntryKind::File,
+            inode,
+            links: 1,
+            is_executable: false,
+            size_bytes: 4096,
+            allocated_bytes: 4096,
+            modified_unix_seconds: 0,
+            born_unix_seconds: None,
+            extents: vec![RawExtent {
+                extent: Extent { logical: 0, physical, length: 4096 },
+                flags: ExtentFlags::default(),
+            }],
+        }
+    }
+
+    #[test]
+    fn changed_nodes_fill_the_holes_in_the_order_of_the_moves() {
+        // A root, and leaves with ten inodes each.
+        let leaf = |at: u64| Leaf {
+            first: Key { object: at * 10, kind: 0, offset: 0 },
+            logical: (50 + at) * 16384,
+            parent: 0,
+        };
+        let tree =
+            Tree { root: Some(900 * 16384), leaves: (0..5).map(leaf).collect(), parents: vec![vec![900 * 16384]] };
+        let free = [(0, 2 * 16384), (7 * 16384 + 4096, 40_000), (20 * 16384, 100 * 16384)];
+        let moved = [file(35, 4096), file(12, 8192), file(31, 16384)];
+        let after = AfterMoves::plan(&tree, 16384, free, moved);
+        assert_eq!(after.find_checksums(35, 4096), Some(0));
+        assert_eq!(after.place(900 * 16384), 16384);
+        assert_eq!(after.place(53 * 16384), 7 * 16384 + 4096);
+        assert_eq!(after.place(51 * 16384), 8 * 16384 + 4096);
+        assert_eq!(after.place(52 * 16384), 52 * 16384, "no file of it moved");
+        assert_eq!(after.find_checksums(20, 4096), None);
+    }
+}
