@@ -1,0 +1,25 @@
+//! Writes the docs' scatter plot of predicted and measured gains from the kept table: `cargo run -p
+//! senesce-report --example predictions_picture` in the project's directory.
+
+use senesce_report::{PredictedGain, render_predictions_svg};
+
+const KEPT: &str = "docs/results/kept/cure-predictions/volumes.tsv";
+const PICTURE: &str = "docs/images/cure-predictions.svg";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string(KEPT)?;
+    let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let head = lines.next().ok_or("the table is empty")?;
+    let column = |name: &str| head.iter().position(|cell| *cell == name).ok_or(format!("no column {name}"));
+    let [name, predicted, measured] = ["file_system", "predicted_gain_seconds", "gain_seconds"].map(column);
+    let (name, predicted, measured) = (name?, predicted?, measured?);
+    let gain = |cells: Vec<&str>| {
+        Ok::<_, Box<dyn std::error::Error>>(PredictedGain {
+            file_system: cells[name].to_owned(),
+            predicted_seconds: cells[predicted].parse()?,
+            measured_seconds: cells[measured].parse()?,
+        })
+    };
+    std::fs::write(PICTURE, render_predictions_svg(&lines.map(gain).collect::<Result<Vec<_>, _>>()?))?;
+    Ok(())
+}
