@@ -14,6 +14,8 @@ use crate::{Tree, plan::Batch};
 /// A donor is good enough if its pieces have this length on average, bytes. A disk reads that in
 /// several times the time of a seek.
 const GOOD_PIECE_BYTES: u64 = 8 << 20;
+/// Other programs keep one part in this number of the free space.
+const KEPT_SHARE: u64 = 8;
 /// The pool reserves at most this multiple of the wanted space.
 const MOST_TIMES: u64 = 16;
 
@@ -41,11 +43,13 @@ impl Donor {
     /// Reserves a pool, and keeps its longest extents.
     fn from_pool(tree: &Tree, batch: &Batch, bytes: u64) -> Result<Self, Skip> {
         let file = tree.create_unnamed(batch.parts.iter().map(|part| part.entry))?;
-        // Blocks that earlier batches left are free after a commit.
-        file.sync_all().map_err(|error| Skip::io(&error))?;
+        // Blocks that earlier batches left are free after a commit. XFS first frees the files
+        // without a name, and `fstatvfs` makes it start.
+        rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
+        rustix::fs::syncfs(&file).map_err(Skip::of)?;
         let space = rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
         // Other programs may write meanwhile.
-        let available = space.f_bavail.saturating_mul(space.f_frsize) / 4 * 3;
+        let available = space.f_bavail.saturating_mul(space.f_frsize) / KEPT_SHARE * (KEPT_SHARE - 1);
         let mut wanted = bytes.saturating_mul(MOST_TIMES).min(available).max(bytes);
         while let Err(error) = sys::allocate(&file, wanted) {
             if error != Errno::NOSPC || wanted == bytes {
