@@ -1,4 +1,4 @@
-//! Writes the docs' scatter plot of predicted and measured gains from the kept table: `cargo run -p
+//! Writes the docs' scatter plot of predicted gains from the kept table: `cargo run -p
 //! senesce-report --example predictions_picture` in the project's directory.
 
 use senesce_report::{PredictedGain, render_predictions_svg};
@@ -11,13 +11,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let head = lines.next().ok_or("the table is empty")?;
     let column = |name: &str| head.iter().position(|cell| *cell == name).ok_or(format!("no column {name}"));
-    let [name, predicted, measured] = ["file_system", "predicted_gain_seconds", "gain_seconds"].map(column);
-    let (name, predicted, measured) = (name?, predicted?, measured?);
+    let [name, predicted, reached] = ["file_system", "predicted_gain_seconds", "gain_seconds"].map(column);
+    let (name, predicted, reached) = (name?, predicted?, reached?);
     let gain = |cells: Vec<&str>| {
         Ok::<_, Box<dyn std::error::Error>>(PredictedGain {
             file_system: cells[name].to_owned(),
             predicted_seconds: cells[predicted].parse()?,
-            measured_seconds: cells[measured].parse()?,
+            reached_seconds: cells[reached].parse()?,
         })
     };
     std::fs::write(PICTURE, render_predictions_svg(&lines.map(gain).collect::<Result<Vec<_>, _>>()?))?;

@@ -1,4 +1,4 @@
-//! The scatter plot of predicted and measured gains of cures.
+//! The scatter plot of predicted gains of cures, and the gains after the moves.
 
 use std::fmt::Write as _;
 
@@ -15,14 +15,14 @@ pub struct PredictedGain {
     pub file_system: String,
     /// Seconds that a cold read saves, as predicted.
     pub predicted_seconds: f64,
-    /// Seconds that it saves, as measured.
-    pub measured_seconds: f64,
+    /// Seconds that it saves after the moves.
+    pub reached_seconds: f64,
 }
 
 impl PredictedGain {
-    /// Whether the predicted gain is within this share of the measured one.
+    /// Whether the predicted gain is within this share of the other one.
     pub fn is_within(&self, share: f64) -> bool {
-        (self.predicted_seconds - self.measured_seconds).abs() <= share * self.measured_seconds
+        (self.predicted_seconds - self.reached_seconds).abs() <= share * self.reached_seconds
     }
 }
 
@@ -40,10 +40,10 @@ const DOTS_CSS: &str = include_str!("../assets/reproduction.css");
 /// Gains of zero and below have no place on the logarithmic axes, so they are left out. Out: the
 /// same for the same input.
 pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
-    let drawn = || gains.iter().filter(|gain| gain.predicted_seconds > 0.0 && gain.measured_seconds > 0.0);
-    let values = || drawn().flat_map(|gain| [gain.predicted_seconds, gain.measured_seconds]);
+    let drawn = || gains.iter().filter(|gain| gain.predicted_seconds > 0.0 && gain.reached_seconds > 0.0);
+    let values = || drawn().flat_map(|gain| [gain.predicted_seconds, gain.reached_seconds]);
     let (low, high) = values().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
-    let title = "Predicted and measured gain of cures";
+    let title = "Predicted gain of cures, and gain after the moves";
     let mut svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"><title>{title}</title><style>{}</style><rect class="paper" width="{WIDTH}" height="{HEIGHT}"/><text class="figure-title" x="20" y="30">{title}</text>"#,
         light_css(DOTS_CSS)
@@ -66,7 +66,7 @@ pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
     draw_band(&mut svg, &axis, x, y);
     let _ = write!(
         svg,
-        r#"<text x="20" y="{}">Predicted gain of a cold read, s</text><text x="{}" y="{}" text-anchor="middle">Measured gain of a cold read, s</text>"#,
+        r#"<text x="20" y="{}">Predicted gain of a cold read, s (both are modelled)</text><text x="{}" y="{}" text-anchor="middle">Gain after the moves, s</text>"#,
         TOP - 12.0,
         LEFT + SIDE / 2.0,
         base + 40.0
@@ -82,7 +82,7 @@ pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
         let text = format!("{name}: {kept} of {} within 10%", of().count());
         let _ = write!(svg, r#"<g class="series {class}"><circle class="dot" cx="{}" cy="52" r="4"/>"#, at + 4.0);
         for gain in drawn().filter(|gain| gain.file_system == name) {
-            let (x, y) = (x(gain.measured_seconds), y(gain.predicted_seconds));
+            let (x, y) = (x(gain.reached_seconds), y(gain.predicted_seconds));
             let _ = write!(svg, r#"<circle class="dot" cx="{x:.1}" cy="{y:.1}" r="4" opacity="0.75"/>"#);
         }
         let _ = write!(svg, r#"</g><text class="tick" x="{}" y="56">{}</text>"#, at + 14.0, escape(&text));
@@ -120,8 +120,8 @@ fn draw_band(svg: &mut String, axis: &Axis, x: impl Fn(f64) -> f64, y: impl Fn(f
 mod tests {
     use super::*;
 
-    fn gain(file_system: &str, predicted_seconds: f64, measured_seconds: f64) -> PredictedGain {
-        PredictedGain { file_system: file_system.to_owned(), predicted_seconds, measured_seconds }
+    fn gain(file_system: &str, predicted_seconds: f64, reached_seconds: f64) -> PredictedGain {
+        PredictedGain { file_system: file_system.to_owned(), predicted_seconds, reached_seconds }
     }
 
     #[test]
@@ -135,6 +135,6 @@ mod tests {
 
     #[test]
     fn a_drawing_without_gains_has_its_title() {
-        assert!(render_predictions_svg(&[gain("xfs", 0.0, 1.0)]).ends_with("cures</text></svg>\n"));
+        assert!(render_predictions_svg(&[gain("xfs", 0.0, 1.0)]).ends_with("moves</text></svg>\n"));
     }
 }
