@@ -3,6 +3,7 @@
 mod disk;
 mod error;
 mod export;
+mod merge;
 mod parquet_file;
 mod part;
 mod reference;
@@ -14,6 +15,7 @@ mod store;
 
 pub use disk::{Disk, RealDisk};
 pub use error::Error;
+pub use merge::Merger;
 pub use reference::reference_markdown;
 pub use results::{CellCosts, CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{

@@ -1,10 +1,10 @@
 //! Encodes rows as a Parquet file, and decodes them.
 //!
-//! A file has one row group. A column is required, or optional if a value may be missing. The
-//! file's key-value metadata has the meaning of each column: `senesce.unit.COLUMN`,
+//! A file of one run has one row group. A column is required, or optional if a value may be
+//! missing. The file's key-value metadata has the meaning of each column: `senesce.unit.COLUMN`,
 //! `senesce.description.COLUMN`.
 
-use std::{path::Path, sync::Arc};
+use std::{io::Write, path::Path, sync::Arc};
 
 use parquet::{
     basic::{Compression, IntType, LogicalType, Repetition, Type as Physical, ZstdLevel},
@@ -22,37 +22,96 @@ use parquet::{
 
 use crate::Error;
 use crate::results::FORMAT;
-use crate::schema::{Column, ColumnType, TableRow, Value, columns_of, row_of, values_of};
+use crate::schema::{Column, ColumnType, Table, TableRow, Value, columns_of, row_of, values_of};
 
-/// Encodes the rows as a Parquet file; the same rows give the same bytes.
+/// The rows of a group in a file of many rows.
+const GROUP_ROWS: usize = 16_384;
+
+/// Encodes the rows as a Parquet file of one group; the same rows give the same bytes.
 pub(crate) fn encode<R: TableRow>(rows: &[R]) -> Result<Vec<u8>, Error> {
-    encode_rows(rows, &columns_of::<R>()).map_err(|source| Error::Encode { table: R::TABLE.name(), source })
+    encode_rows(rows, &columns_of::<R>()).map_err(not_encoded::<R>)
 }
 
 /// `columns` are those of the row type, or the first of them.
 fn encode_rows<R: TableRow>(rows: &[R], columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
+    let mut writer = open_file(Vec::new(), R::TABLE, columns)?;
+    write_group(&mut writer, rows, columns)?;
+    writer.into_inner()
+}
+
+/// Writes a file row by row. It holds the rows of one group in memory. The same rows give the same
+/// bytes.
+pub(crate) struct TableWriter<R, W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    columns: Vec<Column>,
+    rows: Vec<R>,
+}
+
+impl<R: TableRow, W: Write + Send> TableWriter<R, W> {
+    pub(crate) fn create(to: W) -> Result<Self, Error> {
+        let columns = columns_of::<R>();
+        let file = open_file(to, R::TABLE, &columns).map_err(not_encoded::<R>)?;
+        Ok(Self { file, columns, rows: Vec::new() })
+    }
+
+    pub(crate) fn push(&mut self, row: R) -> Result<(), Error> {
+        self.rows.push(row);
+        if self.rows.len() < GROUP_ROWS { Ok(()) } else { self.write_group() }
+    }
+
+    fn write_group(&mut self) -> Result<(), Error> {
+        write_group(&mut self.file, &self.rows, &self.columns).map_err(not_encoded::<R>)?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Writes the last group and the end of the file.
+    pub(crate) fn finish(mut self) -> Result<W, Error> {
+        if !self.rows.is_empty() || self.file.flushed_row_groups().is_empty() {
+            self.write_group()?;
+        }
+        self.file.into_inner().map_err(not_encoded::<R>)
+    }
+}
+
+fn not_encoded<R: TableRow>(source: ParquetError) -> Error {
+    Error::Encode { table: R::TABLE.name(), source }
+}
+
+fn open_file<W: Write + Send>(
+    to: W,
+    table: Table,
+    columns: &[Column],
+) -> Result<SerializedFileWriter<W>, ParquetError> {
+    let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
+    let schema = Type::group_type_builder(table.name()).with_fields(fields).build()?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_created_by("senesce".to_owned())
+        .set_key_value_metadata(Some(metadata(table.name(), columns)))
+        .build();
+    SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))
+}
+
+fn write_group<R: TableRow, W: Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    rows: &[R],
+    columns: &[Column],
+) -> Result<(), ParquetError> {
     let mut values: Vec<Vec<Value>> = columns.iter().map(|_| Vec::with_capacity(rows.len())).collect();
     for row in rows {
         for (column, value) in values.iter_mut().zip(values_of(row)) {
             column.push(value);
         }
     }
-    let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
-    let schema = Type::group_type_builder(R::TABLE.name()).with_fields(fields).build()?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_created_by("senesce".to_owned())
-        .set_key_value_metadata(Some(metadata(R::TABLE.name(), columns)))
-        .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
+    let mut group = file.next_row_group()?;
     for (column, values) in columns.iter().zip(values) {
         let mut writer = group.next_column()?.expect("the schema has these columns");
         write_column(&mut writer, column.column_type, values)?;
         writer.close()?;
     }
     group.close()?;
-    writer.into_inner()
+    Ok(())
 }
 
 /// Decodes the rows of a Parquet file. Columns are found by name; unknown ones are skipped.

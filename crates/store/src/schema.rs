@@ -216,6 +216,8 @@ pub(crate) trait TableRow: Sized {
     const COLUMNS: &'static [Column];
     /// The cell of the row; none for a table without cells.
     fn key(&self) -> Option<&CellKey>;
+    /// The same, to change it.
+    fn key_mut(&mut self) -> Option<&mut CellKey>;
     /// The values of `COLUMNS`.
     fn values(&self) -> Vec<Value>;
     /// The row from its values; `key` is given if the table has cells.
@@ -309,6 +311,9 @@ macro_rules! table_row {
             fn key(&self) -> Option<&CellKey> {
                 table_row!(@key self $($key)?)
             }
+            fn key_mut(&mut self) -> Option<&mut CellKey> {
+                table_row!(@key_mut self $($key)?)
+            }
             fn values(&self) -> Vec<Value> {
                 vec![$(table_row!(@type_value $kind)(self.$field.clone())),*]
             }
@@ -319,6 +324,8 @@ macro_rules! table_row {
     };
     (@key $self:ident key) => { Some(&$self.key) };
     (@key $self:ident) => { None };
+    (@key_mut $self:ident key) => { Some(&mut $self.key) };
+    (@key_mut $self:ident) => { None };
     (@type text) => { ColumnType::Text };
     (@type optional_text) => { ColumnType::OptionalText };
     (@type uint) => { ColumnType::UInt64 };

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::disk::{Disk, RealDisk};
-use crate::part::{PartName, SUFFIX, part_key};
+use crate::part::{PartName, part_key};
 use crate::results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 use crate::schema::{Table, TableRow, decode, encode};
 use crate::{CellCosts, CellKey, CircumstanceRow, Error};
@@ -242,6 +242,11 @@ impl ResultStore {
         self.remove_parts(&parts)
     }
 
+    /// Reads table `circumstances` alone.
+    pub fn read_circumstances(&self) -> Result<Vec<CircumstanceRow>, Error> {
+        self.read_file(&self.table_path(Table::Circumstances))
+    }
+
     /// Reads everything. Cost: one file per table and cell that is not compacted.
     pub fn read_all(&self) -> Result<Results, Error> {
         let mut results = Results {
@@ -272,7 +277,7 @@ impl ResultStore {
     }
 
     fn table_path(&self, table: Table) -> PathBuf {
-        self.dir.join(format!("{}{SUFFIX}", table.name()))
+        self.dir.join(table.file_name())
     }
 
     fn part_path(&self, table: Table, part: &PartName, generation: u64) -> PathBuf {
