@@ -22,6 +22,9 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The results are those of a run, and not of a campaign.
+    #[error("the results are not those of a campaign")]
+    NoCampaign,
     /// A figure could not become PNG or PDF.
     #[error("cannot draw figure {figure} as PNG or PDF: {detail}")]
     Draw {

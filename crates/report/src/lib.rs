@@ -8,6 +8,7 @@
 mod arm_colour;
 mod arm_order;
 mod baseline;
+mod campaign;
 mod chart;
 mod columns;
 mod convergence;
@@ -58,6 +59,7 @@ mod workload;
 mod write_amplification;
 
 pub use baseline::Baseline;
+pub use campaign::render_campaign;
 pub use equivalence::equivalence_table;
 pub use error::Error;
 pub use figures::{Figures, render_figures};
