@@ -9,7 +9,8 @@
 SENESCE := target/release/senesce
 GUEST := $(if $(filter 0,$(shell id -u)),,--guest uml)
 PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core $(if $(GUEST),user-mode-linux)
-PACKAGES_TEST := $(PACKAGES_RUN) chromium user-mode-linux f2fs-tools nilfs-tools jfsutils reiserfsprogs kmod
+PACKAGES_TEST := $(PACKAGES_RUN) chromium user-mode-linux f2fs-tools nilfs-tools jfsutils reiserfsprogs kmod \
+	slurm-wlm munge parallel
 DEMO_DIR ?= demo
 
 MDBOOK_VERSION := 0.5.4

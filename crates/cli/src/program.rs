@@ -93,6 +93,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Verb::Profile(args) => verb::profile::profile(args, quiet),
         Verb::Demo(args) => verb::demo::demo(&args, quiet),
         Verb::Run(args) => verb::run::run(args, quiet),
+        Verb::Campaign(args) => verb::campaign::campaign(args, quiet),
         Verb::Show(args) => verb::show::show(args),
         Verb::Export(args) => verb::export::export(args),
         Verb::Report(args) => verb::report::report(args),

@@ -7,6 +7,7 @@
 
 mod age;
 mod arm;
+pub mod campaign;
 mod circumstances;
 mod description;
 mod drive_meter;

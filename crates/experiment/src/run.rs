@@ -69,11 +69,7 @@ impl Run {
         for dir in [paths.volumes(), paths.spool()] {
             create_dir(&dir, 0o700)?;
         }
-        let text = toml::to_string(&plan).map_err(|error| Error::RunDirectory {
-            path: paths.plan(),
-            problem: format!("cannot be written: {error}"),
-            hint: "this is a fault of senesce; please report it",
-        })?;
+        let text = plan_text(&plan, &paths.plan())?;
         let begun_in = fs::canonicalize(".").map_err(Error::io("look up", "."))?;
         write_durably(&paths.begun_in(), begun_in.as_os_str().as_bytes())?;
         write_durably(&paths.plan(), text.as_bytes())?;
@@ -390,7 +386,17 @@ pub(crate) fn invalid_cell(key: CellKey, reason: &str) -> CellResults {
     CellResults::of(CellRow { valid: false, ..CellRow::without_figures(key, reason) })
 }
 
-fn plan_hash(text: &str) -> String {
+/// The text of a plan in a run's directory. `path` is for messages.
+pub(crate) fn plan_text(plan: &Plan, path: &Path) -> Result<String, Error> {
+    toml::to_string(plan).map_err(|error| Error::RunDirectory {
+        path: path.to_owned(),
+        problem: format!("cannot be written: {error}"),
+        hint: "this is a fault of senesce; please report it",
+    })
+}
+
+/// The hash of the text of a plan.
+pub(crate) fn plan_hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 

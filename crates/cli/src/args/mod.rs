@@ -1,6 +1,7 @@
 //! The command line, as typed.
 
 mod aged;
+mod campaign;
 mod complete;
 mod experiment;
 mod gardening;
@@ -20,6 +21,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use clap_complete::engine::ArgValueCandidates;
 
 pub use aged::*;
+pub use campaign::*;
 pub use experiment::*;
 pub use gardening::*;
 pub use gate::*;
@@ -157,6 +159,18 @@ pub enum Verb {
         sudo senesce run plans/quick-start.toml --device hdd-7200     on a modelled disk\n  \
         sudo senesce run --resume /data/linux-run        continue after a kill or a power cut")]
     Run(RunArgs),
+    /// Run a grid of experiments on many machines, and merge the results.
+    ///
+    /// A grid is a file with plans, file systems, kernels, devices and seeds. Every combination is
+    /// a task. Tasks run in any order, on any machine, by hand or by a scheduler.
+    #[command(after_long_help = "Examples:\n  \
+        senesce campaign plan grid.toml --out /shared/grid    check the grid, list its tasks\n  \
+        sudo senesce campaign task /shared/grid 0             run one task, or continue it after a kill\n  \
+        seq 0 11 | parallel --jobs 2 senesce campaign task /shared/grid\n  \
+        senesce campaign submit --slurm /shared/grid --jobs 20 --scratch '$TMPDIR'\n  \
+        senesce campaign status /shared/grid\n  \
+        senesce campaign merge /shared/grid && senesce report /shared/grid/merged")]
+    Campaign(CampaignArgs),
     /// Print the summary of a run.
     #[command(after_long_help = "Examples:\n  \
         senesce show demo\n  \

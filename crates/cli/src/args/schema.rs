@@ -30,6 +30,8 @@ pub enum SchemaOf {
     Suite,
     /// The personality of `bench --personality`.
     Personality,
+    /// The grid of `campaign plan`.
+    Grid,
     /// The metrics of `inspect --metrics`, as Markdown.
     Metrics,
     /// `age --json`.
@@ -40,6 +42,8 @@ pub enum SchemaOf {
     Bench,
     /// `gate --bmf`, the format of Bencher.
     Bmf,
+    /// `campaign status --json`.
+    CampaignStatus,
     /// `compare --json`.
     Compare,
     /// `defrag --json`.

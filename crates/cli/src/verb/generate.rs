@@ -21,6 +21,7 @@ pub fn schema(args: &SchemaArgs) -> Result<()> {
         SchemaOf::Plan => senesce_experiment::plan::plan_schema_json(),
         SchemaOf::Suite => senesce_experiment::suite::suite_schema_json(),
         SchemaOf::Personality => senesce_experiment::personality_schema_json(),
+        SchemaOf::Grid => senesce_experiment::campaign::grid_schema_json(),
         SchemaOf::Metrics => super::metrics::reference(),
         of => {
             if of.is_of_engine() {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     age::{AGE_SCHEMA, AgeDocument},
-    bench, compare, defrag, defrag_space, device, export,
+    bench, campaign, compare, defrag, defrag_space, device, export,
     fragment::{self, Planned, Reached},
     gate,
     grep::{GREP_SCHEMA, GrepDocument},
@@ -35,6 +35,7 @@ pub fn output_schema(of: SchemaOf) -> Option<Value> {
         SchemaOf::Baseline => schema_of::<gate::BaselineDocument>(gate::BASELINE_FORMAT),
         SchemaOf::Bench => schema_of::<Versioned<bench::BenchDocument>>(bench::SCHEMA),
         SchemaOf::Bmf => schema_of::<gate::BencherMetrics>("Bencher Metric Format"),
+        SchemaOf::CampaignStatus => schema_of::<Versioned<campaign::StatusDocument>>(campaign::CAMPAIGN_STATUS_SCHEMA),
         SchemaOf::Compare => schema_of::<Versioned<compare::ComparisonDocument<'static>>>(compare::COMPARE_SCHEMA),
         SchemaOf::Defrag => schema_of::<defrag::Report>(DEFRAG_SCHEMA),
         SchemaOf::DefragSpace => schema_of::<defrag_space::Report>(defrag_space::SCHEMA),

@@ -8,6 +8,8 @@ mod age;
 mod bad_input;
 mod bad_machine;
 mod bench;
+mod campaign;
+mod campaign_cluster;
 mod clean;
 mod cure;
 mod defrag;

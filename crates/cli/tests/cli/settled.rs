@@ -24,7 +24,7 @@ const UNSETTLED: [&str; 7] = [
 
 /// The tables without times. Rows of virtual time are left out, because it also depends on other
 /// readers of the device and on the memory of the machine.
-fn figures(lab: &Lab, out: &str) -> Vec<(String, Vec<Value>)> {
+pub(super) fn figures(lab: &Lab, out: &str) -> Vec<(String, Vec<Value>)> {
     let export: Value = serde_json::from_str(&lab.run(["export", out, "--json"]).good().stdout).unwrap();
     let names = ["cells", "layout", "free_space", "maps", "modelled", "aging", "steps"];
     let rows = |name: &str| {

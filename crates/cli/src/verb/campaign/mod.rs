@@ -1,0 +1,127 @@
+//! `senesce campaign`: a grid of runs on many machines.
+
+mod slurm;
+mod status;
+mod submit;
+mod task;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use senesce_core::Printable;
+use senesce_experiment::campaign::{Campaign, Merged, merge};
+use senesce_report::render_campaign;
+
+pub use self::status::{CAMPAIGN_STATUS_SCHEMA, StatusDocument};
+use crate::{
+    args::{CampaignArgs, CampaignVerb},
+    exit::{failed_with, usage},
+    verb::{output::check_files, place::check_run_directory, show::read_results},
+};
+
+/// Plans, runs, submits or merges a campaign.
+pub fn campaign(args: CampaignArgs, quiet: bool) -> Result<()> {
+    match args.what {
+        CampaignVerb::Plan { grid, out } => plan(&grid, &out),
+        CampaignVerb::Task(args) => task::task(&args, quiet),
+        CampaignVerb::Merge { dir, partial } => merge_tasks(&dir, partial, quiet),
+        CampaignVerb::Report { dir, out, force } => report(&dir, out, force),
+        CampaignVerb::Submit(args) => submit::submit(&args, submit::Which::Missing),
+        CampaignVerb::Status { dir, json } => status::status(&dir, json),
+        CampaignVerb::Resume(args) => submit::submit(&args, submit::Which::NotQueued),
+    }
+}
+
+fn plan(grid: &Path, out: &Path) -> Result<()> {
+    check_run_directory(out)?;
+    let campaign = Campaign::plan(grid, out, crate::VERSION)?;
+    let dir = shell_word(&campaign.paths.dir);
+    let last = campaign.count() - 1;
+    println!("{} tasks in {}", campaign.count(), Printable::new(&campaign.paths.list()));
+    println!("\nrun one                senesce campaign task {dir} 0");
+    println!("run all, two at a time seq 0 {last} | parallel --jobs 2 senesce campaign task {dir}");
+    println!("run all on a cluster   senesce campaign submit --slurm {dir}");
+    println!("then                   senesce campaign merge {dir}");
+    Ok(())
+}
+
+fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
+    let campaign = Campaign::open(dir)?;
+    let Merged { tasks, missing: (first, missing), unlike_times, conflicts } = merge(&campaign, partial)?;
+    let dir = shell_word(&campaign.paths.dir);
+    if !conflicts.is_empty() {
+        let message = format!(
+            "the tasks are not merged: their figures are not comparable, because circumstances differ:\n  {}",
+            conflicts.join("\n  ")
+        );
+        let hint =
+            format!("remove DIR/tasks/N of one side, and run these tasks again: senesce campaign resume --slurm {dir}");
+        return Err(failed_with(message, Some(&hint)));
+    }
+    if tasks == 0 && partial {
+        return Err(usage("no task is finished", Some(&format!("senesce campaign status {dir}"))));
+    }
+    if missing > 0 {
+        let mut list = first.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        if missing > first.len() as u64 {
+            list.push_str(", …");
+        }
+        let message = format!("{missing} of {} tasks have no result: {list}", campaign.count());
+        if !partial {
+            let hint = format!("senesce campaign status {dir} prints why; --partial merges the others");
+            return Err(failed_with(message, Some(&hint)));
+        }
+        println!("{message}");
+    }
+    if !quiet {
+        unlike_times.iter().for_each(|text| eprintln!("senesce: wall times are not comparable: {text}"));
+    }
+    println!("{tasks} tasks are merged in {}", Printable::new(&campaign.paths.merged()));
+    Ok(())
+}
+
+/// Writes the page of the merged run.
+fn report(dir: &Path, out: Option<PathBuf>, force: bool) -> Result<()> {
+    let campaign = Campaign::open(dir)?;
+    let merged = campaign.paths.merged();
+    if !merged.join("results").exists() {
+        let hint = format!("senesce campaign merge {}", shell_word(&campaign.paths.dir));
+        return Err(usage("the campaign is not merged", Some(&hint)));
+    }
+    let out = out.unwrap_or_else(|| merged.join("campaign.html"));
+    check_files([&Some(out.clone())], Some(force))?;
+    let page = render_campaign(&read_results(&merged)?)?;
+    fs::write(&out, page).with_context(|| format!("cannot write {}", Printable::new(&out)))?;
+    println!("{}", Printable::new(&out));
+    Ok(())
+}
+
+/// A path as a word of a shell.
+fn shell_word(path: &Path) -> String {
+    quote(&path.display().to_string())
+}
+
+/// A text as a word of a shell.
+fn quote(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn words_with_other_letters_are_quoted() {
+        assert_eq!(
+            ["/a/b-1.c", "", "a b", "it's", "$(x)"].map(quote),
+            ["/a/b-1.c", "''", "'a b'", "'it'\\''s'", "'$(x)'"]
+        );
+    }
+}

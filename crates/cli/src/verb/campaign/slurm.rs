@@ -1,0 +1,223 @@
+//! Slurm: its limits, its queue, and job scripts. The adapter that executes its programs.
+
+use std::{
+    fmt::Write as _,
+    io,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result};
+use senesce_experiment::campaign::Campaign;
+use senesce_volume::Error as VolumeError;
+
+use super::{quote, shell_word};
+use crate::{args::SubmitArgs, exit::failed};
+
+/// The Debian package of the programs.
+const PACKAGE: &str = "slurm-client";
+
+/// The index after the last one of an array, if the configuration does not name it.
+const USUAL_ARRAY_SIZE: u64 = 1001;
+
+/// A task in the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// Its number.
+    pub task: u64,
+    /// Its state, such as `PENDING` or `RUNNING`.
+    pub state: String,
+    /// Its node, if it runs.
+    pub node: String,
+}
+
+/// One job array: the tasks from `first` on, whose indices are in `array`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The task of index 0.
+    pub first: u64,
+    /// The indices, as sbatch expects them: `0-4,7`.
+    pub array: String,
+}
+
+/// The output of a program of Slurm.
+///
+/// Errors: it is not installed; it failed.
+fn call(program: &'static str, arguments: &[&str]) -> Result<String> {
+    let output =
+        Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                anyhow::Error::from(VolumeError::ToolMissing { tool: program.to_owned(), package: PACKAGE })
+            }
+            _ => anyhow::Error::from(error).context(format!("cannot run {program}")),
+        })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(format!("{program} {} failed: {}", arguments.join(" "), said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The number of indices of an array.
+pub fn array_size() -> Result<u64> {
+    let size = parse_array_size(&call("scontrol", &["show", "config"])?);
+    match size {
+        0 => Err(failed("this cluster has no job arrays: MaxArraySize is 0")),
+        size => Ok(size),
+    }
+}
+
+fn parse_array_size(config: &str) -> u64 {
+    let lines = config.lines().filter_map(|line| line.split_once('='));
+    let mut sizes = lines.filter(|(key, _)| key.trim() == "MaxArraySize");
+    sizes.next().and_then(|(_, size)| size.trim().parse().ok()).unwrap_or(USUAL_ARRAY_SIZE)
+}
+
+/// The tasks of a campaign that this user has in the queue.
+pub fn queued(campaign: &Campaign) -> Result<Vec<Queued>> {
+    let lines = call("squeue", &["--me", "--noheader", "--array", "--format=%j|%K|%T|%N"])?;
+    Ok(parse_queue(campaign.id(), &lines))
+}
+
+fn parse_queue(id: &str, lines: &str) -> Vec<Queued> {
+    let prefix = format!("senesce-{id}-");
+    let parse = |line: &str| {
+        let mut fields = line.trim().split('|');
+        let first: u64 = fields.next()?.strip_prefix(&prefix)?.parse().ok()?;
+        let index: u64 = fields.next()?.parse().ok()?;
+        let (state, node) = (fields.next()?.to_owned(), fields.next().unwrap_or_default().to_owned());
+        Some(Queued { task: first + index, state, node })
+    };
+    let mut found: Vec<Queued> = lines.lines().filter_map(parse).collect();
+    found.sort_by_key(|queued| queued.task);
+    found
+}
+
+/// Cuts sorted tasks into job arrays of at most `size` indices.
+pub fn windows(tasks: &[u64], size: u64) -> Vec<Window> {
+    let chunks = tasks.chunk_by(|a, b| a / size == b / size);
+    chunks
+        .map(|chunk| {
+            let first = chunk[0] / size * size;
+            let mut array = String::new();
+            for range in chunk.chunk_by(|a, b| a + 1 == *b) {
+                let (from, to) = (range[0] - first, range[range.len() - 1] - first);
+                let comma = if array.is_empty() { "" } else { "," };
+                let _ = match from == to {
+                    true => write!(array, "{comma}{from}"),
+                    false => write!(array, "{comma}{from}-{to}"),
+                };
+            }
+            Window { first, array }
+        })
+        .collect()
+}
+
+/// The job script of an array.
+pub fn task_script(campaign: &Campaign, window: &Window, args: &SubmitArgs, program: &Path) -> String {
+    let throttle = args.jobs.map_or_else(String::new, |jobs| format!("%{jobs}"));
+    let mut script = head(&format!("senesce-{}-{}", campaign.id(), window.first), &args.sbatch);
+    let _ = writeln!(script, "#SBATCH --array={}{throttle}", window.array);
+    script.push_str("#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=logs/%A_%a.log\n");
+    let scratch = args.scratch.as_ref().map_or_else(String::new, |dir| format!(" --scratch {}", scratch_word(dir)));
+    // The shell becomes the program, so that signals of Slurm reach it.
+    let _ = writeln!(
+        script,
+        "exec {} --quiet campaign task {} \"$(({} + SLURM_ARRAY_TASK_ID))\"{scratch}",
+        shell_word(program),
+        shell_word(&campaign.paths.dir),
+        window.first,
+    );
+    script
+}
+
+/// The job script of the merge.
+pub fn merge_script(campaign: &Campaign, program: &Path) -> String {
+    let mut script = head(&format!("senesce-{}-merge", campaign.id()), &[]);
+    script.push_str("#SBATCH --output=logs/merge-%j.log\n");
+    let _ = writeln!(script, "exec {} campaign merge {}", shell_word(program), shell_word(&campaign.paths.dir));
+    script
+}
+
+fn head(name: &str, options: &[String]) -> String {
+    let mut head = format!("#!/bin/bash\n#SBATCH --job-name={name}\n");
+    for option in options {
+        let _ = writeln!(head, "#SBATCH {option}");
+    }
+    head
+}
+
+/// A directory as a word of a shell. A variable at its start is that of the node.
+fn scratch_word(dir: &str) -> String {
+    let variable = dir.strip_prefix('$').map(|rest| {
+        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
+        rest.split_at(end)
+    });
+    match variable {
+        Some((name, "")) if !name.is_empty() => format!("\"${name}\""),
+        Some((name, rest)) if !name.is_empty() => format!("\"${name}\"{}", quote(rest)),
+        _ => quote(dir),
+    }
+}
+
+/// Submits a script. Returns the number of the job. It starts in the directory of the campaign,
+/// after the jobs `after` ended in any way.
+pub fn submit(campaign: &Campaign, script: &Path, after: &[u64]) -> Result<u64> {
+    let chdir = format!("--chdir={}", campaign.paths.dir.display());
+    let after: Vec<String> = after.iter().map(u64::to_string).collect();
+    let dependency = format!("--dependency=afterany:{}", after.join(":"));
+    let script = script.to_string_lossy();
+    let mut arguments = vec!["--parsable", &chdir];
+    if !after.is_empty() {
+        arguments.push(&dependency);
+    }
+    arguments.push(&script);
+    let said = call("sbatch", &arguments)?;
+    let job = said.trim().split(';').next().unwrap_or_default().parse();
+    job.with_context(|| format!("sbatch printed no number of a job: {}", said.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_is_in_one_window_at_its_index() {
+        let window = |first, array: &str| Window { first, array: array.to_owned() };
+        assert_eq!(windows(&[0, 1, 2, 3, 4, 5], 1001), [window(0, "0-5")]);
+        assert_eq!(windows(&[0, 1, 2, 3, 4, 5], 4), [window(0, "0-3"), window(4, "0-1")]);
+        assert_eq!(windows(&[1, 3, 4, 9, 2003], 1001), [window(0, "1,3-4,9"), window(2002, "1")]);
+        assert_eq!(windows(&[], 4), []);
+        let all: Vec<u64> = (0..100_000).collect();
+        let all = windows(&all, 1001);
+        assert_eq!((all.len(), all[0].array.as_str(), all[99].array.as_str()), (100, "0-1000", "0-900"));
+    }
+
+    #[test]
+    fn the_queue_has_tasks_of_this_campaign_alone() {
+        let lines = "senesce-ab12-4|1|RUNNING|n2\nsenesce-ab12-0|3|PENDING|\nsenesce-ab12-merge|N/A|PENDING|\n\
+                     senesce-ffff-0|2|RUNNING|n1\nother|7|RUNNING|n1\n";
+        let found = parse_queue("ab12", lines);
+        let told: Vec<_> = found.iter().map(|task| (task.task, task.state.as_str(), task.node.as_str())).collect();
+        assert_eq!(told, [(3, "PENDING", ""), (5, "RUNNING", "n2")]);
+    }
+
+    #[test]
+    fn the_limit_of_arrays_is_that_of_the_cluster() {
+        assert_eq!(parse_array_size("MaxArrayTasks = 3\nMaxArraySize            = 5\nMaxJobCount = 10000\n"), 5);
+        assert_eq!(parse_array_size(""), 1001);
+    }
+
+    #[test]
+    fn only_a_variable_at_the_start_is_expanded() {
+        for (dir, word) in [
+            ("$TMPDIR", "\"$TMPDIR\""),
+            ("$TMPDIR/a b", "\"$TMPDIR\"'/a b'"),
+            ("/scratch/$USER", "'/scratch/$USER'"),
+            ("$(rm -rf x)", "'$(rm -rf x)'"),
+            ("/scratch", "/scratch"),
+        ] {
+            assert_eq!(scratch_word(dir), word);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `senesce campaign status`: the progress of a campaign on one screen.
+
+use std::path::Path;
+
+use anyhow::Result;
+use schemars::JsonSchema;
+use senesce_core::Printable;
+use senesce_experiment::campaign::{Campaign, Progress};
+use serde::Serialize;
+
+use super::slurm;
+use crate::{
+    clock::{SystemClock, tell_utc},
+    schema::document,
+    table::render_table,
+    verb::run::world,
+};
+
+/// The version of the JSON output.
+pub const CAMPAIGN_STATUS_SCHEMA: &str = "senesce-campaign-status/1";
+
+/// The most tasks of a list on the screen.
+const MOST_LISTED: usize = 10;
+
+/// The progress of a campaign.
+#[derive(Serialize, JsonSchema)]
+pub struct StatusDocument {
+    name: String,
+    tasks: u64,
+    done: u64,
+    running: Vec<RunningTask>,
+    failed: Vec<FailedTask>,
+    /// Tasks in the queue of Slurm that do not run. `None`: there is no Slurm.
+    queued: Option<u64>,
+    /// Tasks without a result that neither run nor failed.
+    waiting: u64,
+    /// Mean duration of finished tasks. `None`: no task is finished.
+    mean_seconds: Option<f64>,
+    /// Seconds until the last task ends, if as many tasks as now run at a time. `None`: unknown.
+    remaining_seconds: Option<f64>,
+}
+
+/// A task that runs.
+#[derive(Serialize, JsonSchema)]
+struct RunningTask {
+    task: u64,
+    host: String,
+    begun_unix_seconds: u64,
+}
+
+/// A task whose last attempt failed.
+#[derive(Serialize, JsonSchema)]
+struct FailedTask {
+    task: u64,
+    host: String,
+    reason: String,
+}
+
+/// Prints the progress.
+pub fn status(dir: &Path, json: bool) -> Result<()> {
+    let campaign = Campaign::open(dir)?;
+    let mut progress = Progress::collect(&campaign, &world(false)?)?;
+    // Only a submitted campaign is in the queue.
+    let is_submitted = campaign.paths.logs().join("merge.sh").exists();
+    let queue = is_submitted.then(|| slurm::queued(&campaign)).and_then(Result::ok);
+    if let Some(queue) = &queue {
+        let before = progress.running.len();
+        // A node that was lost has left the states of its tasks.
+        progress
+            .running
+            .retain(|running| running.is_alive == Some(true) || queue.iter().any(|queued| queued.task == running.task));
+        progress.waiting += (before - progress.running.len()) as u64;
+    }
+    let document = StatusDocument {
+        name: campaign.name().to_owned(),
+        tasks: progress.tasks,
+        done: progress.done,
+        queued: queue.map(|queue| queue.iter().filter(|queued| queued.state != "RUNNING").count() as u64),
+        waiting: progress.waiting,
+        mean_seconds: progress.mean_seconds,
+        remaining_seconds: progress.remaining_seconds(),
+        running: progress
+            .running
+            .into_iter()
+            .map(|running| RunningTask {
+                task: running.task,
+                host: running.host,
+                begun_unix_seconds: running.begun_unix_seconds,
+            })
+            .collect(),
+        failed: progress
+            .failed
+            .into_iter()
+            .map(|failed| FailedTask { task: failed.task, host: failed.host, reason: failed.reason })
+            .collect(),
+    };
+    if json {
+        println!("{:#}", to_json(&document));
+        return Ok(());
+    }
+    print!("{}", render(&document, SystemClock::unix_time().seconds));
+    Ok(())
+}
+
+fn to_json(status: &StatusDocument) -> serde_json::Value {
+    document(CAMPAIGN_STATUS_SCHEMA, status)
+}
+
+fn render(status: &StatusDocument, now: i64) -> String {
+    let mut text = format!("campaign {}: {} of {} tasks done\n", status.name, status.done, status.tasks);
+    let mut lines = vec![vec!["running".to_owned(), status.running.len().to_string()]];
+    lines.push(vec!["failed".to_owned(), status.failed.len().to_string()]);
+    if let Some(queued) = status.queued {
+        lines.push(vec!["queued".to_owned(), queued.to_string()]);
+    }
+    lines.push(vec!["waiting".to_owned(), status.waiting.to_string()]);
+    let left = status.remaining_seconds.zip(status.mean_seconds).map(|(left, mean)| {
+        let at = tell_utc(now + left as i64);
+        format!("{}; the end is about {at} (a task takes {} on average)", tell_duration(left), tell_duration(mean))
+    });
+    lines.extend(left.map(|left| vec!["time left".to_owned(), left]));
+    text.push_str(&render_table(&lines));
+    if !status.running.is_empty() {
+        let line = |running: &RunningTask| {
+            let seconds = (now - running.begun_unix_seconds as i64).max(0) as f64;
+            vec![
+                format!("  {}", running.task),
+                Printable::new(&running.host).to_string(),
+                format!("for {}", tell_duration(seconds)),
+            ]
+        };
+        text.push_str("\nrunning tasks:\n");
+        text.push_str(&render_table(&status.running.iter().take(MOST_LISTED).map(line).collect::<Vec<_>>()));
+        text.push_str(&more(status.running.len()));
+    }
+    if !status.failed.is_empty() {
+        text.push_str("\nfailed tasks:\n");
+        for failed in status.failed.iter().take(MOST_LISTED) {
+            let reason = Printable::lines(&failed.reason).to_string().replace('\n', "\n    ");
+            text.push_str(&format!("  {} on {}: {reason}\n", failed.task, Printable::new(&failed.host)));
+        }
+        text.push_str(&more(status.failed.len()));
+    }
+    text
+}
+
+fn more(all: usize) -> String {
+    match all.saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!("  and {more} more\n"),
+    }
+}
+
+fn tell_duration(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.0} s"),
+        ..7_200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3_600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_screen_has_counts_reasons_and_the_time_left() {
+        let running = |task| RunningTask { task, host: "n1".to_owned(), begun_unix_seconds: 940 };
+        let failed = FailedTask { task: 7, host: "n2".to_owned(), reason: "ext4: no space\nhint: more".to_owned() };
+        let status = StatusDocument {
+            name: "atlas".to_owned(),
+            tasks: 100,
+            done: 40,
+            running: (0..12).map(running).collect(),
+            failed: vec![failed],
+            queued: Some(9),
+            waiting: 47,
+            mean_seconds: Some(30.0),
+            remaining_seconds: Some(600.0),
+        };
+        let text = render(&status, 1_000);
+        assert!(text.starts_with("campaign atlas: 40 of 100 tasks done\nrunning    12\nfailed     1\n"), "{text}");
+        for part in [
+            "time left  10 min; the end is about 1970-01-01 00:26:40 UTC (a task takes 30 s on average)\n",
+            "  0  n1  for 60 s\n",
+            "  and 2 more\n",
+            "  7 on n2: ext4: no space\n    hint: more\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Campaigns on one machine: grids, tasks that are killed and repeated, merges.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use senesce_testkit::{found_or_skip, root_or_skip};
+use serde_json::Value;
+
+use super::{
+    lab::{Lab, SENESCE, SINGLE},
+    settled::figures,
+};
+
+/// The longest wait for a condition, under any load.
+pub(super) const LIMIT: Duration = Duration::from_secs(600);
+
+/// Waits until `found` returns a value.
+#[track_caller]
+pub(super) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(began.elapsed() < LIMIT, "no {what} within {} s", LIMIT.as_secs());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A lab with a grid of small plans on modelled disks: 12 tasks.
+pub(super) fn lab_of_twelve() -> Lab {
+    let lab = Lab::new();
+    let plan = SINGLE
+        .replace("[volumes]", "[volumes]\ndevice = \"hdd-7200\"")
+        .replace("[measure]", "settle_every_operations = 20\n[measure]\nsnapshots = false");
+    let plan = lab.plan(&plan);
+    let text = fs::read_to_string(&plan).unwrap();
+    fs::write(lab.path("eight.toml"), &text).unwrap();
+    fs::write(lab.path("six.toml"), text.replace("commits = 8", "commits = 6")).unwrap();
+    let grid = "format = \"senesce-grid/1\"\nname = \"twelve\"\nseeds = [1, 2, 3]\n\
+                devices = [\"hdd-7200\", \"sata-ssd\"]\n[[plan]]\npath = \"eight.toml\"\n[[plan]]\npath = \"six.toml\"\n";
+    fs::write(lab.path("grid.toml"), grid).unwrap();
+    lab
+}
+
+/// A lab without root: directories instead of volumes, three tasks.
+fn lab_of_directories() -> Lab {
+    let lab = Lab::new();
+    for dir in ["volume", "out"] {
+        fs::create_dir(lab.path(dir)).unwrap();
+    }
+    lab.plan(
+        "format = \"senesce-plan/1\"\nname = \"d\"\n[workload]\nkind = \"interfile\"\n[workload.interfile]\nfiles = 4\n\
+         [volumes]\nempty = { directory = \"LAB/volume\" }\nunaged = \"none\"\n[[file_system]]\nkind = \"host\"\n",
+    );
+    let grid = "format = \"senesce-grid/1\"\nname = \"three\"\nseeds = [1, 2, 3]\n[[plan]]\npath = \"plan.toml\"\n";
+    fs::write(lab.path("grid.toml"), grid).unwrap();
+    lab
+}
+
+/// The figures of the merged run, and the operation logs of the tasks.
+pub(super) struct Outcome {
+    figures: Vec<(String, Vec<Value>)>,
+    logs: Vec<Vec<u8>>,
+}
+
+/// The tables that the layout of a file system cannot change.
+const LOGICAL: [&str; 3] = ["cells", "aging", "steps"];
+
+impl Outcome {
+    pub(super) fn of(lab: &Lab, campaign: &str, tasks: u64) -> Self {
+        let merged = format!("{campaign}/merged");
+        let log = |number: u64| {
+            let arms = lab.path(campaign).join(format!("tasks/{number}/arms"));
+            let arm = fs::read_dir(arms).unwrap().next().unwrap().unwrap().path();
+            fs::read(arm.join("oplog.senesce-log")).unwrap()
+        };
+        Self { figures: figures(lab, &merged), logs: (0..tasks).map(log).collect() }
+    }
+
+    /// Tasks with other figures. The logs and the tables of logical trees must be equal.
+    #[track_caller]
+    pub(super) fn differing(&self, other: &Self, names: &[String]) -> Vec<usize> {
+        assert!(self.logs == other.logs, "the operation logs differ");
+        let mut found = Vec::new();
+        for ((table, rows), (other_table, other_rows)) in self.figures.iter().zip(&other.figures) {
+            assert_eq!(table, other_table);
+            if rows == other_rows {
+                continue;
+            }
+            assert!(!LOGICAL.contains(&table.as_str()) || table == "cells", "table {table} differs");
+            for (number, name) in names.iter().enumerate() {
+                let of = |rows: &[Value]| -> Vec<Value> {
+                    rows.iter().filter(|row| row["arm"].as_str() == Some(name)).cloned().collect()
+                };
+                if of(rows) != of(other_rows) && !found.contains(&number) {
+                    found.push(number);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The arms of merged results, by task.
+pub(super) fn arms(lab: &Lab, campaign: &str) -> Vec<String> {
+    let export: Value =
+        serde_json::from_str(&lab.run(["export", &format!("{campaign}/merged"), "--json"]).good().stdout).unwrap();
+    let rows = export["circumstances"].as_array().unwrap().iter();
+    let tasks = rows.filter(|row| row["key"] == "campaign.task");
+    let mut arms: Vec<(u64, String)> = tasks
+        .map(|row| (row["value"].as_str().unwrap().parse().unwrap(), row["arm"].as_str().unwrap().to_owned()))
+        .collect();
+    arms.sort();
+    arms.into_iter().map(|(_, arm)| arm).collect()
+}
+
+/// Compares the merged figures of two campaigns. Other programs can start writeback at a time that
+/// no plan determines, so the layout of a few tasks may need another run.
+#[track_caller]
+pub(super) fn assert_same(lab: &Lab, one: &str, other: &str, tasks: u64) {
+    for again in 0..4 {
+        let differing = Outcome::of(lab, one, tasks).differing(&Outcome::of(lab, other, tasks), &arms(lab, one));
+        if differing.is_empty() {
+            return;
+        }
+        println!("layouts of tasks {differing:?} differ");
+        assert!(again < 3 && differing.len() as u64 * 4 <= tasks, "figures of tasks {differing:?} differ");
+        for campaign in [one, other] {
+            for number in &differing {
+                fs::remove_dir_all(lab.path(campaign).join(format!("tasks/{number}"))).unwrap();
+                lab.run(["campaign", "task", campaign, &number.to_string(), "-q"]).good();
+            }
+            lab.run(["campaign", "merge", campaign]).good();
+        }
+    }
+}
+
+/// The state of the running task of a campaign, with this number or any.
+pub(super) fn running(campaign: &Path, number: Option<u64>) -> Option<Value> {
+    let states = fs::read_dir(campaign.join("state")).ok()?.flatten();
+    let running = states.filter(|entry| entry.file_name().to_string_lossy().ends_with(".running.json"));
+    let states = running.filter_map(|entry| serde_json::from_slice::<Value>(&fs::read(entry.path()).ok()?).ok());
+    let mut states = states.filter(|state| number.is_none_or(|number| state["task"] == number));
+    states.next()
+}
+
+/// Whether the journal of a task's unfinished run has an arm.
+pub(super) fn has_begun(campaign: &Path, number: u64) -> bool {
+    let works = fs::read_dir(campaign.join("work")).into_iter().flatten().flatten();
+    let mut works = works.filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("{number}.")));
+    works.any(|entry| {
+        let journal = fs::read_to_string(entry.path().join("journal.ndjson")).unwrap_or_default();
+        journal.contains("arm-started")
+    })
+}
+
+#[test]
+fn campaign_needs_neither_root_nor_scheduler() {
+    let lab = lab_of_directories();
+    let planned = lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good().stdout;
+    assert!(planned.starts_with("3 tasks in c/tasks.tsv") || planned.contains("/c/tasks.tsv"), "{planned}");
+    lab.run(["campaign", "merge", "c"]).refused(1, &["3 of 3 tasks have no result: 0, 1, 2", "campaign status"]);
+    for number in ["2", "0"] {
+        lab.run(["campaign", "task", "c", number, "-q"]).good();
+    }
+    let status: Value = serde_json::from_str(&lab.run(["campaign", "status", "c", "--json"]).good().stdout).unwrap();
+    assert_eq!((&status["done"], &status["waiting"], &status["tasks"]), (&2.into(), &1.into(), &3.into()));
+    lab.run(["campaign", "merge", "c"]).refused(1, &["1 of 3 tasks have no result: 1"]);
+    let partial = lab.run(["campaign", "merge", "c", "--partial"]).good().stdout;
+    assert!(partial.contains("1 of 3 tasks have no result: 1\n2 tasks are merged in "), "{partial}");
+    // A finished task stays as it is.
+    let first = lab.path("c/tasks/0/task.json");
+    let before = fs::read(&first).unwrap();
+    let again = lab.run(["campaign", "task", "c", "0"]).good().stdout;
+    assert_eq!(again, "task 0 is finished already\n");
+    assert_eq!(fs::read(&first).unwrap(), before);
+    lab.run(["campaign", "task", "c", "1", "-q"]).good();
+    lab.run(["campaign", "merge", "c"]).good();
+    for command in [&["show", "c/merged"][..], &["report", "c/merged"], &["export", "c/merged", "--csv", "cells"]] {
+        lab.run(command).good();
+    }
+    let cells = lab.run(["export", "c/merged", "--csv", "cells"]).good().stdout;
+    assert!(["host.s1", "host.s2", "host.s3"].iter().all(|arm| cells.contains(arm)), "{cells}");
+    // No work is left.
+    assert_eq!(fs::read_dir(lab.path("c/work")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(lab.path("c/state")).unwrap().count(), 0);
+}
+
+#[test]
+fn scratch_of_another_file_system_gets_the_work_and_keeps_nothing() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    lab.run(["campaign", "task".as_ref(), "c", "0", "-q", "--scratch", &lab.memory().to_string_lossy()]).good();
+    assert_eq!(fs::read_dir(lab.memory()).unwrap().count(), 0);
+    assert!(lab.path("c/tasks/0/results/run.json").exists());
+    let names: Vec<_> = fs::read_dir(lab.path("c/tasks")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["0"]);
+}
+
+#[test]
+fn wrong_uses_of_a_campaign_are_refused() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).refused(2, &["is not empty"]);
+    lab.run(["campaign", "task", "c", "3"]).refused(2, &["has no task 3; its tasks are 0 to 2"]);
+    lab.run(["campaign", "task", "nowhere", "0"]).refused(2, &["nowhere does not exist"]);
+    lab.run(["campaign", "status", "tmp"]).refused(2, &["holds no campaign"]);
+    lab.run(["campaign", "plan", "nothing.toml", "--out", "d"]).refused(2, &["nothing.toml"]);
+    let list = fs::read_to_string(lab.path("c/tasks.tsv")).unwrap();
+    fs::write(lab.path("c/tasks.tsv"), list.replace("\t3\n", "\t4\n")).unwrap();
+    for command in [&["task", "c", "0"][..], &["merge", "c"], &["status", "c"], &["submit", "--slurm", "c"]] {
+        let command = ["campaign"].iter().chain(command);
+        lab.run(command).refused(2, &["tasks.tsv differs from the grid in line 4: it was changed by hand"]);
+    }
+}
+
+#[test]
+fn missing_slurm_is_named_with_its_package() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    for verb in ["submit", "resume"] {
+        let mut command = lab.command();
+        let output = command.args(["campaign", verb, "--slurm", "c"]).env("PATH", lab.path("tmp")).output().unwrap();
+        super::lab::Done::of(output).refused(3, &["scontrol", "slurm-client"]);
+    }
+}
+
+#[test]
+fn a_failed_task_is_recorded_and_repeated() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    fs::rename(lab.path("volume"), lab.path("elsewhere")).unwrap();
+    let failed = lab.run(["campaign", "task", "c", "1", "-q"]);
+    assert_ne!(failed.code, 0);
+    let text = lab.run(["campaign", "status", "c"]).good().stdout;
+    assert!(text.contains("failed tasks:\n  1 on ") && text.contains("volume"), "{text}");
+    fs::rename(lab.path("elsewhere"), lab.path("volume")).unwrap();
+    lab.run(["campaign", "task", "c", "1", "-q"]).good();
+    let status: Value = serde_json::from_str(&lab.run(["campaign", "status", "c", "--json"]).good().stdout).unwrap();
+    assert_eq!((&status["done"], status["failed"].as_array().map(Vec::len)), (&1.into(), Some(0)));
+}
+
+#[test]
+fn a_task_runs_in_one_process_at_a_time() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = lab_of_twelve();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    let mut child = lab.command().args(["campaign", "task", "c", "0", "-q"]).stdout(Stdio::null()).spawn().unwrap();
+    let campaign = lab.path("c");
+    wait_for("running task", || running(&campaign, Some(0)));
+    lab.run(["campaign", "task", "c", "0", "-q"]).refused(3, &["process"]);
+    assert!(child.wait().unwrap().success());
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn killed_tasks_give_the_figures_of_undisturbed_ones() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let Some(parallel) = found_or_skip(find("parallel"), "GNU parallel") else { return };
+    let lab = lab_of_twelve();
+    for out in ["calm", "killed"] {
+        lab.run(["campaign", "plan", "grid.toml", "--out", out]).good();
+    }
+    // As `campaign plan` prints it.
+    let mut command = Command::new("sh");
+    let line = format!("seq 0 11 | {} --will-cite --jobs 2 {SENESCE} --quiet campaign task calm", parallel.display());
+    lab.confine(command.args(["-c", &line]).env("HOME", lab.path("tmp")));
+    super::lab::Done::of(command.output().unwrap()).good();
+    fs::remove_dir_all(lab.path("tmp")).unwrap();
+    fs::create_dir(lab.path("tmp")).unwrap();
+    lab.run(["campaign", "merge", "calm"]).good();
+    // Backwards, and every second one is killed in the middle of its arm.
+    let campaign = lab.path("killed");
+    for number in (0..12).rev() {
+        let word = number.to_string();
+        if number % 2 == 0 {
+            let mut child =
+                lab.command().args(["campaign", "task", "killed", &word, "-q"]).stdout(Stdio::null()).spawn().unwrap();
+            wait_for("arm that began", || {
+                (has_begun(&campaign, number) || child.try_wait().unwrap().is_some()).then_some(())
+            });
+            if child.try_wait().unwrap().is_none() {
+                kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+                child.wait().unwrap();
+            }
+        }
+        lab.run(["campaign", "task", "killed", &word, "-q"]).good();
+    }
+    lab.run(["campaign", "merge", "killed"]).good();
+    assert_same(&lab, "calm", "killed", 12);
+    lab.assert_nothing_left();
+}
+
+/// A program in PATH or a directory for root.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
+}

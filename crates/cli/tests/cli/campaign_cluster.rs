@@ -1,0 +1,271 @@
+//! Campaigns on a cluster: a real slurmctld with three slurmd on this machine.
+
+use std::{
+    fs::{self, File},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use senesce_core::{Rng, Seed};
+use senesce_testkit::{found_or_skip, root_or_skip};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{
+    campaign::{assert_same, find, has_begun, lab_of_twelve, running, wait_for},
+    lab::{Done, Lab},
+};
+
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+
+/// A cluster of three nodes, which all are this machine. It listens on the loopback device only.
+/// Its daemons stop when it is dropped.
+struct Cluster {
+    dir: TempDir,
+    daemons: Vec<Child>,
+}
+
+impl Cluster {
+    /// Starts the daemons, and waits until all nodes are idle.
+    fn start() -> Self {
+        let dir = tempfile::Builder::new().prefix("senesce-slurm-").tempdir().unwrap();
+        // munged refuses a socket in a directory that others cannot enter.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut cluster = Self { dir, daemons: Vec::new() };
+        let path = |name: &str| cluster.path(name).display().to_string();
+        // Held until all are known, so that they differ.
+        let listeners: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
+        drop(listeners);
+        let uname = rustix::system::uname();
+        let host = uname.nodename().to_string_lossy().split('.').next().unwrap().to_owned();
+        let nodes: String = NODES
+            .iter()
+            .zip(&ports[1..])
+            .map(|(name, port)| {
+                format!("NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=100\n")
+            })
+            .collect();
+        let config = format!(
+            "ClusterName=senesce\nSlurmctldHost={host}(127.0.0.1)\nSlurmctldPort={}\n\
+             CommunicationParameters=NoCtldInAddrAny,NoInAddrAny\nAuthType=auth/munge\n\
+             AuthInfo=socket={},cred_expire=5\nCredType=cred/munge\nSlurmUser=root\nSlurmdUser=root\n\
+             StateSaveLocation={}\nSlurmdSpoolDir={}-%n\nSlurmctldPidFile={}\nSlurmdPidFile={}-%n.pid\n\
+             SlurmctldLogFile={}\nSlurmdLogFile={}-%n.log\nMpiDefault=none\nProctrackType=proctrack/linuxproc\n\
+             TaskPlugin=task/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nReturnToService=2\n\
+             JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n\
+             SwitchType=switch/none\nSchedulerParameters=sched_interval=1,bf_interval=1\nKillWait=5\n\
+             SlurmdTimeout=300\nMaxArraySize=5\nJobRequeue=1\n{nodes}\
+             PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n",
+            ports[0],
+            path("munge.socket"),
+            path("state"),
+            path("spool"),
+            path("slurmctld.pid"),
+            path("slurmd"),
+            path("slurmctld.log"),
+            path("slurmd"),
+        );
+        fs::write(path("slurm.conf"), config).unwrap();
+        fs::create_dir(path("state")).unwrap();
+        let mut rng = Rng::for_purpose(Seed(25), "munge");
+        let key: Vec<u8> = (0..128).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+        fs::write(path("munge.key"), key).unwrap();
+        fs::set_permissions(path("munge.key"), fs::Permissions::from_mode(0o600)).unwrap();
+        let munge = [
+            "key-file=munge.key",
+            "socket=munge.socket",
+            "pid-file=munge.pid",
+            "log-file=munge.log",
+            "seed-file=munge.seed",
+        ];
+        let munge = munge.map(|option| {
+            let (name, file) = option.split_once('=').unwrap();
+            format!("--{name}={}", path(file))
+        });
+        cluster.spawn("munged", ["--foreground", "--force"].iter().map(|word| (*word).to_owned()).chain(munge));
+        wait_for("socket of munged", || cluster.path("munge.socket").exists().then_some(()));
+        cluster.spawn("slurmctld", ["-D", "-i"].map(str::to_owned));
+        for node in NODES {
+            fs::create_dir(cluster.path(&format!("spool-{node}"))).unwrap();
+            cluster.spawn("slurmd", ["-D", "-c", "-N", node].map(str::to_owned));
+        }
+        wait_for("idle cluster", || {
+            let idle = cluster.run("sinfo", &["--noheader", "--Node", "--format=%T"]).stdout;
+            (idle.lines().filter(|state| *state == "idle").count() == NODES.len()).then_some(())
+        });
+        cluster
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path("slurm.conf")
+    }
+
+    fn spawn(&mut self, program: &str, arguments: impl IntoIterator<Item = String>) {
+        let output = File::create(self.path(&format!("{program}-{}.out", self.daemons.len()))).unwrap();
+        let mut command = Command::new(find(program).unwrap());
+        command.args(arguments).env("SLURM_CONF", self.config()).current_dir(self.dir.path());
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
+        self.daemons.push(command.spawn().unwrap());
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Done {
+        Done::of(Command::new(program).args(arguments).env("SLURM_CONF", self.config()).output().unwrap())
+    }
+
+    /// `senesce campaign` with this cluster.
+    fn campaign(&self, lab: &Lab, words: &[&str]) -> Done {
+        let mut command = lab.command();
+        command.arg("campaign").args(words).env("SLURM_CONF", self.config());
+        Done::of(command.output().unwrap())
+    }
+
+    /// Lines of the queue: name, array, index, state and node of a job.
+    fn queue(&self) -> Vec<[String; 5]> {
+        let lines = self.run("squeue", &["--noheader", "--array", "--format=%j|%F|%K|%T|%N"]).stdout;
+        let fields = |line: &str| {
+            let mut fields = line.trim().split('|').map(str::to_owned);
+            std::array::from_fn(|_| fields.next().unwrap_or_default())
+        };
+        lines.lines().map(fields).collect()
+    }
+
+    /// Waits until no job is in the queue.
+    fn wait_empty(&self) {
+        wait_for("end of all jobs", || self.queue().is_empty().then_some(()));
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = self.run("scancel", &["--signal=KILL", "--user=root"]);
+        let _ = self.run("scancel", &["--user=root"]);
+        // The last one first: slurmd, slurmctld, munged.
+        while let Some(mut daemon) = self.daemons.pop() {
+            let _ = kill_process(Pid::from_child(&daemon), Signal::TERM);
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// The numbers of the tasks with a result.
+fn done(lab: &Lab, campaign: &str) -> usize {
+    fs::read_dir(lab.path(campaign).join("tasks")).unwrap().count()
+}
+
+/// A way to lose a task.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    Kill,
+    NodeDown,
+    Requeue,
+}
+
+/// Loses one task that is in the middle of its run. Returns whether there was one.
+fn lose(cluster: &Cluster, lab: &Lab, loss: Loss) -> bool {
+    let campaign = lab.path("lost");
+    let state = wait_for("task in the middle of its run", || {
+        if cluster.queue().is_empty() {
+            return Some(None);
+        }
+        let state = running(&campaign, None)?;
+        has_begun(&campaign, state["task"].as_u64()?).then_some(Some(state))
+    });
+    let Some(state) = state else { return false };
+    let task = state["task"].as_u64().unwrap();
+    println!("task {task}: {loss:?}");
+    // An array has five tasks, and is named after its first one.
+    let (first, index) = (task / 5 * 5, task % 5);
+    let is_of_task = |name: &str, at: &str| name.ends_with(&format!("-{first}")) && at == index.to_string();
+    let job = || {
+        let mut queue = cluster.queue().into_iter();
+        queue.find(|[name, _, at, state, _]| is_of_task(name, at) && state == "RUNNING")
+    };
+    match loss {
+        Loss::Kill => {
+            let pid = Pid::from_raw(state["pid"].as_i64().unwrap() as i32).unwrap();
+            kill_process(pid, Signal::KILL).is_ok()
+        }
+        Loss::NodeDown => {
+            let Some([.., node]) = job() else { return false };
+            let down = cluster.run("scontrol", &["update", &format!("nodename={node}"), "state=down", "reason=test"]);
+            down.code == 0
+        }
+        Loss::Requeue => {
+            let Some([_, job, index, ..]) = job() else { return false };
+            cluster.run("scontrol", &["requeue", &format!("{job}_{index}")]).code == 0
+        }
+    }
+}
+
+#[test]
+fn losses_on_a_cluster_change_no_figure() {
+    if !root_or_skip("a cluster and volumes") {
+        return;
+    }
+    let programs = ["munged", "slurmctld", "slurmd", "sbatch"];
+    let found = programs.iter().all(|program| find(program).is_some());
+    if found_or_skip(found.then_some(()), "slurm-wlm and munge").is_none() {
+        return;
+    }
+    let lab = lab_of_twelve();
+    for out in ["calm", "lost"] {
+        lab.run(["campaign", "plan", "grid.toml", "--out", out]).good();
+    }
+    let cluster = Cluster::start();
+
+    // Undisturbed: three arrays of at most five tasks, and a merge after them.
+    let printed = cluster.campaign(&lab, &["submit", "--slurm", "calm", "--dry-run"]).good().stdout;
+    assert!(
+        printed.contains("#SBATCH --array=0-4\n#SBATCH --requeue\n") && printed.contains("$((10 + SLURM"),
+        "{printed}"
+    );
+    assert!(cluster.queue().is_empty());
+    let submitted = cluster.campaign(&lab, &["submit", "--slurm", "calm"]).good().stdout;
+    for line in ["tasks 0 + [0-4]\n", "tasks 5 + [0-4]\n", "tasks 10 + [0-1]\n", ": merge\n", "12 tasks are submitted"]
+    {
+        assert!(submitted.contains(line), "{submitted}");
+    }
+    cluster.campaign(&lab, &["submit", "--slurm", "calm"]).refused(2, &["are in the queue", "campaign resume"]);
+    cluster.wait_empty();
+    assert_eq!(done(&lab, "calm"), 12);
+    assert!(lab.path("calm/merged/results/run.json").exists(), "the job of the merge did its work");
+
+    // A fifth of the tasks is lost.
+    let scratch = format!("--scratch={}", lab.path("lost/work").display());
+    let submitted = cluster.campaign(&lab, &["submit", "--slurm", "lost", &scratch, "--jobs", "3"]).good().stdout;
+    assert!(submitted.contains("12 tasks are submitted"), "{submitted}");
+    let mut losses = [Loss::Kill, Loss::NodeDown, Loss::Requeue];
+    Rng::for_purpose(Seed(20), "losses").shuffle(&mut losses);
+    for loss in losses {
+        assert!(lose(&cluster, &lab, loss), "no task was lost by {loss:?}");
+    }
+    // What was requeued ends by itself. What was killed does not.
+    cluster.wait_empty();
+    for node in NODES {
+        cluster.run("scontrol", &["update", &format!("nodename={node}"), "state=resume"]);
+    }
+    let before = done(&lab, "lost");
+    assert!(before < 12, "the killed task has a result");
+    let missing = 12 - before;
+    lab.run(["campaign", "merge", "lost"]).refused(1, &[&format!("{missing} of 12 tasks have no result")]);
+    let status: Value =
+        serde_json::from_str(&cluster.campaign(&lab, &["status", "lost", "--json"]).good().stdout).unwrap();
+    assert_eq!((status["done"].as_u64(), status["waiting"].as_u64()), (Some(before as u64), Some(missing as u64)));
+    let resumed = cluster.campaign(&lab, &["resume", "--slurm", "lost"]).good().stdout;
+    assert!(resumed.contains(&format!("{missing} tasks are submitted")), "{resumed}");
+    cluster.wait_empty();
+    assert_eq!(done(&lab, "lost"), 12);
+    let nothing = cluster.campaign(&lab, &["resume", "--slurm", "lost"]).good().stdout;
+    assert!(nothing.starts_with("nothing to submit: all 12 tasks are done"), "{nothing}");
+    drop(cluster);
+    assert_same(&lab, "calm", "lost", 12);
+    lab.assert_nothing_left();
+}

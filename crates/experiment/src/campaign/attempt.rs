@@ -1,0 +1,314 @@
+//! One attempt at a task: where it works, what an earlier attempt left, and the result.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+use senesce_volume::{CleanMode, Error as VolumeError, Host, Registry, clean};
+use serde::{Deserialize, Serialize};
+
+use super::{Campaign, Task};
+use crate::{
+    Error, World,
+    durable_files::{sync_entry, sync_tree, write_durably},
+    journal::{Entry, JOURNAL_FORMAT},
+    paths::RunPaths,
+    plan::Plan,
+    run::{plan_hash, plan_text},
+};
+
+/// The letters of a boot in a name.
+const BOOT_LETTERS: usize = 12;
+
+/// The machine and the time of an attempt: of one under way, of one that failed, of a finished one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskState {
+    /// The task.
+    pub task: u64,
+    /// The name of the machine.
+    pub host: String,
+    /// The boot of the machine.
+    pub boot: String,
+    /// The process.
+    pub pid: u32,
+    /// The ticks of its start, so that a later process of this number is another one.
+    pub start_ticks: u64,
+    /// Start of the attempt.
+    pub begun_unix_seconds: u64,
+    /// Its end. `None`: it is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_unix_seconds: Option<u64>,
+    /// Why it failed. `None`: it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// An attempt at a task.
+pub struct Attempt<'a> {
+    campaign: &'a Campaign,
+    world: &'a World,
+    task: Task,
+    plan: Plan,
+    work: PathBuf,
+    state: TaskState,
+    running: PathBuf,
+    lock_path: PathBuf,
+    /// Held by this process only. The kernel releases it after a kill.
+    _lock: File,
+}
+
+/// How an attempt begins.
+pub enum Begun<'a> {
+    /// The task is finished already.
+    Finished,
+    /// Work in this directory: a new run if it does not exist, else a run to resume.
+    Work(Box<Attempt<'a>>),
+}
+
+impl<'a> Attempt<'a> {
+    /// Begins an attempt at a task. Unfinished work is below `scratch`, or in the directory of the
+    /// campaign. Cleans what an earlier attempt on this machine left, and keeps its finished part.
+    ///
+    /// Errors: there is no such task; another process of this machine does it.
+    pub fn begin(
+        campaign: &'a Campaign,
+        number: u64,
+        scratch: Option<&Path>,
+        world: &'a World,
+    ) -> Result<Begun<'a>, Error> {
+        let task = campaign.task(number)?;
+        let plan = campaign.task_plan(&task)?;
+        if is_finished(campaign, number) {
+            return Ok(Begun::Finished);
+        }
+        fs::create_dir_all(campaign.paths.work()).map_err(Error::io("create", campaign.paths.work()))?;
+        let process = world.host.this_process()?;
+        let boot = boot_name(&process.boot_id);
+        let lock_path = campaign.paths.work().join(format!("{number}.{boot}.lock"));
+        let lock = File::create(&lock_path).map_err(Error::io("create", &lock_path))?;
+        let running = campaign.paths.state().join(format!("{number}.{boot}.running.json"));
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let pid = read_state(&running).map_or(0, |state| state.pid);
+                return Err(VolumeError::OwnerAlive { journal: lock_path, pid }.into());
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", lock_path)(error)),
+        }
+        // Another process may have finished the task before this one had the lock.
+        if is_finished(campaign, number) {
+            return Ok(Begun::Finished);
+        }
+        let work = match scratch {
+            Some(scratch) => {
+                let scratch = fs::canonicalize(scratch).map_err(Error::io("look up", scratch))?;
+                scratch.join(format!("senesce-{}-{number}.{boot}", campaign.id()))
+            }
+            None => campaign.paths.work().join(format!("{number}.{boot}")),
+        };
+        let state = TaskState {
+            task: number,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            boot: process.boot_id,
+            pid: process.pid,
+            start_ticks: process.start_ticks,
+            begun_unix_seconds: world.clock.unix_seconds(),
+            ended_unix_seconds: None,
+            reason: None,
+        };
+        let attempt = Self { campaign, world, task, plan, work, state, running, lock_path, _lock: lock };
+        attempt.clean_work()?;
+        attempt.write_state(&attempt.running, &attempt.state)?;
+        remove_file(&attempt.failed())?;
+        Ok(Begun::Work(Box::new(attempt)))
+    }
+
+    /// The task.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The plan of the task.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The directory of the run.
+    pub fn work(&self) -> &Path {
+        &self.work
+    }
+
+    /// Whether the directory has a run to resume.
+    pub fn is_resumable(&self) -> bool {
+        self.work.exists()
+    }
+
+    /// The name of a file for the plan, for programs that read it from a file.
+    pub fn plan_file(&self) -> PathBuf {
+        let mut name = self.work.as_os_str().to_owned();
+        name.push(".toml");
+        name.into()
+    }
+
+    /// Writes the plan to [`plan_file`](Self::plan_file).
+    pub fn write_plan(&self) -> Result<(), Error> {
+        let path = self.plan_file();
+        fs::write(&path, plan_text(&self.plan, &path)?).map_err(Error::io("write", path))
+    }
+
+    /// Releases what a killed attempt on this machine holds. Removes its work unless the task can
+    /// continue there.
+    fn clean_work(&self) -> Result<(), Error> {
+        remove_tree(&self.unpublished())?;
+        if !self.work.exists() {
+            return Ok(());
+        }
+        let actions = clean(&*self.world.host, &self.work, CleanMode::Act)?;
+        if let Some(left) = actions.iter().find(|action| action.is_failure()) {
+            return Err(Error::RunDirectory {
+                path: self.work.clone(),
+                problem: format!("has something that a killed attempt left: {left}"),
+                hint: "see what still uses it, then run: senesce clean",
+            });
+        }
+        if !self.can_continue() {
+            Registry::new(&self.world.registry_dir).remove(&self.work)?;
+            remove_tree(&self.work)?;
+        }
+        Ok(())
+    }
+
+    /// Whether this version started a run of this plan in the directory.
+    fn can_continue(&self) -> bool {
+        let paths = RunPaths::new(&self.work);
+        let Ok(expected) = plan_text(&self.plan, &self.work).map(|text| plan_hash(&text)) else { return false };
+        let journal = fs::read_to_string(paths.journal()).unwrap_or_default();
+        let first = journal.lines().next().and_then(|line| serde_json::from_str(line).ok());
+        matches!(first, Some(Entry::RunStarted { format, plan_hash, senesce })
+            if format == JOURNAL_FORMAT && plan_hash == expected && senesce == self.world.senesce_version)
+    }
+
+    /// Makes the run in [`work`](Self::work), which is complete, the result of the task. If another
+    /// machine finished the task meanwhile, its result stays.
+    pub fn finish(mut self) -> Result<(), Error> {
+        let paths = RunPaths::new(&self.work);
+        for dir in [paths.volumes(), paths.spool()] {
+            remove_tree(&dir)?;
+        }
+        self.state.ended_unix_seconds = Some(self.world.clock.unix_seconds());
+        self.write_state(&self.work.join("task.json"), &self.state)?;
+        sync_tree(&self.work)?;
+        let place = self.campaign.paths.task(self.task.number);
+        match fs::rename(&self.work, &place) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy_to(&place)?,
+            Err(error) if is_taken(&error) => {}
+            Err(error) => return Err(Error::io("rename", &self.work)(error)),
+        }
+        sync_entry(&place)?;
+        remove_tree(&self.work)?;
+        remove_file(&self.plan_file())
+    }
+
+    /// Copies the run beside the results, and gives it its name at the end.
+    fn copy_to(&self, place: &Path) -> Result<(), Error> {
+        let copy = self.unpublished();
+        copy_tree(&self.work, &copy).map_err(Error::io("copy", &self.work))?;
+        sync_tree(&copy)?;
+        match fs::rename(&copy, place) {
+            Err(error) if is_taken(&error) => remove_tree(&copy),
+            renamed => renamed.map_err(Error::io("rename", copy)),
+        }
+    }
+
+    /// Records why the attempt failed. The next one continues its work.
+    pub fn fail(mut self, reason: &str) -> Result<(), Error> {
+        self.state.ended_unix_seconds = Some(self.world.clock.unix_seconds());
+        self.state.reason = Some(reason.to_owned());
+        self.write_state(&self.failed(), &self.state)
+    }
+
+    fn failed(&self) -> PathBuf {
+        self.campaign.paths.state().join(format!("{}.failed.json", self.task.number))
+    }
+
+    /// A copy of this machine that has no name yet.
+    fn unpublished(&self) -> PathBuf {
+        self.campaign.paths.tasks().join(format!(".{}.{}.new", self.task.number, boot_name(&self.state.boot)))
+    }
+
+    fn write_state(&self, path: &Path, state: &TaskState) -> Result<(), Error> {
+        let mut json = serde_json::to_vec(state).expect("a plain structure");
+        json.push(b'\n');
+        write_durably(path, &json)
+    }
+}
+
+impl Drop for Attempt<'_> {
+    /// The attempt no longer runs. After a kill, the file stays, and its process is gone.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.running);
+        let _ = fs::remove_file(&self.lock_path);
+    }
+}
+
+/// The part of a name that distinguishes machines and their boots.
+fn boot_name(boot_id: &str) -> String {
+    boot_id.chars().filter(char::is_ascii_alphanumeric).take(BOOT_LETTERS).collect()
+}
+
+/// A state. `None`: there is none, or it is damaged.
+pub(super) fn read_state(path: &Path) -> Option<TaskState> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Whether a task has its result.
+pub(super) fn is_finished(campaign: &Campaign, number: u64) -> bool {
+    campaign.paths.task(number).is_dir()
+}
+
+/// Whether the process of a state runs. `None`: it is of another machine.
+pub(super) fn is_running(state: &TaskState, host: &dyn Host) -> Option<bool> {
+    let own = host.this_process().ok()?;
+    let process =
+        senesce_volume::ProcessId { pid: state.pid, start_ticks: state.start_ticks, boot_id: state.boot.clone() };
+    (own.boot_id == state.boot).then(|| host.is_alive(&process))
+}
+
+/// Whether a rename failed because the new name has a directory with content.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
+}
+
+fn remove_tree(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn remove_file(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Copies a tree of a run: directories and files.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_tree(&entry.path(), &to)?,
+            false => {
+                fs::copy(entry.path(), &to)?;
+                File::open(&to)?.sync_all()?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Joins the results of tasks into one run, in the order of the grid.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
+
+use senesce_store::{CircumstanceRow, Merger, ResultStore, Results, RunInfo};
+
+use super::{Campaign, Task, attempt::is_finished, comparable::Comparison};
+use crate::{
+    Error,
+    durable_files::sync_entry,
+    paths::RunPaths,
+    plan::Plan,
+    run::{plan_hash, plan_text},
+};
+
+/// The most missing tasks that are listed.
+const MOST_LISTED: usize = 20;
+
+/// The outcome of a merge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// Tasks in the merged run.
+    pub tasks: u64,
+    /// Tasks without a result: the first ones, and the number of all.
+    pub missing: (Vec<u64>, u64),
+    /// Circumstances that make wall times incomparable, one sentence each.
+    pub unlike_times: Vec<String>,
+    /// Circumstances that make all figures incomparable, one sentence each. Nothing is merged then.
+    pub conflicts: Vec<String>,
+}
+
+impl Merged {
+    fn miss(&mut self, number: u64) {
+        self.missing.1 += 1;
+        if self.missing.0.len() < MOST_LISTED {
+            self.missing.0.push(number);
+        }
+    }
+}
+
+/// Merges the finished tasks of a campaign into one run in `merged/`.
+///
+/// Two merges of equal results have equal bytes, in whatever order the tasks were done. If tasks
+/// are missing, it merges only with `partial`. It merges nothing if circumstances make the figures
+/// incomparable.
+///
+/// Errors: a result is of another plan, or is damaged. Memory: the results of one task, and a
+/// bounded number of rows.
+pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
+    let mut merged = Merged::default();
+    let mut comparison = Comparison::default();
+    let mut common: Option<BTreeMap<String, String>> = None;
+    let mut version = String::new();
+    for task in campaign.tasks() {
+        if !is_finished(campaign, task.number) {
+            merged.miss(task.number);
+            continue;
+        }
+        let store = open_results(campaign, &task)?;
+        let rows = store.read_circumstances()?;
+        comparison.add(&task, &rows);
+        version.clone_from(&store.run_info().senesce_version);
+        keep_common(&mut common, &rows);
+        merged.tasks += 1;
+    }
+    merged.unlike_times = comparison.unlike_times();
+    merged.conflicts = comparison.conflicts();
+    if !merged.conflicts.is_empty() || (merged.missing.1 > 0 && !partial) || merged.tasks == 0 {
+        return Ok(merged);
+    }
+    let common = common.unwrap_or_default();
+    let new = campaign.paths.merged().join("results.new");
+    remove_dir(&new)?;
+    let mut merger = Merger::create(&new)?;
+    // Results are joined in the order of the grid, not of the directory.
+    merger.push_circumstances(run_circumstances(campaign, &common))?;
+    for task in campaign.tasks().filter(|task| is_finished(campaign, task.number)) {
+        let results = open_results(campaign, &task)?.read_all()?;
+        let results = in_campaign(results, &task, &common);
+        merger.push(results)?;
+    }
+    merger.finish(&RunInfo {
+        run_name: campaign.name().to_owned(),
+        plan_name: campaign.name().to_owned(),
+        plan_hash: campaign.hash().to_owned(),
+        senesce_version: version,
+        ..RunInfo::default()
+    })?;
+    replace_dir(&new, &RunPaths::new(&campaign.paths.merged()).results())?;
+    Ok(merged)
+}
+
+/// Opens the results of a finished task.
+///
+/// Errors: they are those of another plan.
+fn open_results(campaign: &Campaign, task: &Task) -> Result<ResultStore, Error> {
+    let dir = campaign.paths.task(task.number);
+    let results = RunPaths::new(&dir).results();
+    let store = ResultStore::open_read_only(&results)?;
+    let plan: Plan = campaign.task_plan(task)?;
+    let expected = plan_hash(&plan_text(&plan, &dir)?);
+    if store.run_info().plan_hash != expected {
+        return Err(Error::RunDirectory {
+            path: dir,
+            problem: format!("holds a run of another plan than that of task {}", task.number),
+            hint: "remove it, then run the task again",
+        });
+    }
+    Ok(store)
+}
+
+/// Keeps the circumstances of whole runs that all tasks have with one value.
+fn keep_common(common: &mut Option<BTreeMap<String, String>>, rows: &[CircumstanceRow]) {
+    let of_run = rows.iter().filter(|row| row.arm.is_empty());
+    match common {
+        None => *common = Some(of_run.map(|row| (row.key.clone(), row.value.clone())).collect()),
+        Some(common) => {
+            let found: BTreeMap<&str, &str> = of_run.map(|row| (row.key.as_str(), row.value.as_str())).collect();
+            common.retain(|key, value| found.get(key.as_str()) == Some(&value.as_str()));
+        }
+    }
+}
+
+/// The circumstances of the merged run.
+fn run_circumstances(campaign: &Campaign, common: &BTreeMap<String, String>) -> Vec<CircumstanceRow> {
+    let mut pairs = common.clone();
+    let mut add = |key: &str, value: &str| drop(pairs.insert(key.to_owned(), value.to_owned()));
+    add("plan.name", campaign.name());
+    add("plan.description", campaign.description());
+    add("plan.hash", campaign.hash());
+    if !common.contains_key("workload.step_unit") {
+        add("workload.step_unit", "steps");
+    }
+    let row = |(key, value)| CircumstanceRow { arm: String::new(), key, value };
+    pairs.into_iter().map(row).collect()
+}
+
+/// The results of a task under the names of the campaign. A circumstance of its run that other
+/// tasks do not share becomes one of its arms.
+fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, String>) -> Results {
+    results.rename_arms(|arm| format!("{arm}{}", task.suffix));
+    let arms: BTreeSet<String> = results.cells.iter().map(|cell| cell.key.arm.clone()).collect();
+    let (of_run, of_arms): (Vec<_>, Vec<_>) = results.circumstances.into_iter().partition(|row| row.arm.is_empty());
+    let mut rows = of_arms;
+    let own = [
+        ("campaign.task", task.number.to_string()),
+        ("campaign.file_system", task.file_system.clone()),
+        ("campaign.workload", task.workload.clone()),
+        ("campaign.kernel", task.kernel.as_str().to_owned()),
+        ("campaign.device", task.device.clone().unwrap_or_default()),
+        ("campaign.seed", task.seed.to_string()),
+    ];
+    for arm in &arms {
+        let unshared = of_run.iter().filter(|row| common.get(&row.key) != Some(&row.value));
+        rows.extend(unshared.map(|row| CircumstanceRow { arm: arm.clone(), ..row.clone() }));
+        let row = |(key, value): &(&str, String)| CircumstanceRow {
+            arm: arm.clone(),
+            key: (*key).to_owned(),
+            value: value.clone(),
+        };
+        rows.extend(own.iter().map(row));
+    }
+    rows.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));
+    results.circumstances = rows;
+    results
+}
+
+fn remove_dir(dir: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", dir)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Replaces a directory. After a crash the old one may be beside it.
+fn replace_dir(new: &Path, dir: &Path) -> Result<(), Error> {
+    let old = dir.with_extension("old");
+    remove_dir(&old)?;
+    match fs::rename(dir, &old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("rename", dir)(error)),
+        _ => {}
+    }
+    fs::rename(new, dir).map_err(Error::io("rename", new))?;
+    sync_entry(dir)?;
+    remove_dir(&old)
+}

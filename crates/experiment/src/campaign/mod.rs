@@ -1,0 +1,21 @@
+//! Campaigns: a grid of plans, file systems, kernels, devices and seeds, cut into tasks.
+//!
+//! A task is one run of a plan that follows from the grid and the number of the task. So tasks need
+//! no coordination: any scheduler can run any of them, in any order, on any machine, again after a
+//! loss. No file is written by two tasks. [`Campaign::plan`] makes the directory of a campaign,
+//! [`Attempt`] runs one task, and [`merge`] joins the results in the order of the grid.
+
+mod attempt;
+mod axes;
+mod comparable;
+mod dir;
+mod grid;
+mod merge;
+mod progress;
+
+pub use attempt::{Attempt, Begun, TaskState};
+pub use axes::{Axes, Place, Task};
+pub use dir::{CAMPAIGN_FORMAT, Campaign, CampaignPaths};
+pub use grid::{GRID_FORMAT, Grid, GridKernel, GridPlan, KernelName, grid_schema_json};
+pub use merge::{Merged, merge};
+pub use progress::{Failed, Progress, Running};
