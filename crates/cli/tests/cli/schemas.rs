@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::lab::Lab;
 
 /// Kinds of `senesce schema --of` that are inputs, or Markdown.
-const INPUTS: [&str; 4] = ["plan", "suite", "personality", "metrics"];
+const INPUTS: [&str; 5] = ["plan", "suite", "personality", "grid", "metrics"];
 
 /// The kinds of outputs that the program names.
 fn kinds() -> Vec<String> {
