@@ -242,8 +242,7 @@ fn losses_on_a_cluster_change_no_figure() {
     assert!(lab.path("calm/merged/results/run.json").exists(), "the job of the merge did its work");
 
     // A fifth of the tasks is lost.
-    let scratch = format!("--scratch={}", lab.path("lost/work").display());
-    let submitted = cluster.campaign(&lab, &["submit", "--slurm", "lost", &scratch, "--jobs", "3"]).good().stdout;
+    let submitted = cluster.campaign(&lab, &["submit", "--slurm", "lost", "--jobs", "3"]).good().stdout;
     assert!(submitted.contains("12 tasks are submitted"), "{submitted}");
     let mut losses = [Loss::Kill, Loss::NodeDown, Loss::Requeue];
     Rng::for_purpose(Seed(20), "losses").shuffle(&mut losses);
