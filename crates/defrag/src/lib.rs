@@ -29,8 +29,8 @@ mod tree;
 
 pub use advice::{Advice, DEFRAG_SCHEMA, Gain, Share, Worth, compute_advice};
 pub use apply::{
-    Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, apply_plan, apply_space, find_left, find_mover,
-    find_segments, hold_in_thought,
+    Applied, ApplyOptions, BatchReport, Mover, Skip, Skipped, StepFigures, Steps, apply_plan, apply_space, find_left,
+    find_mover, find_segments, hold_in_thought,
 };
 pub use balance::{WorstGroup, balance_group, free_lengths, next_group, plan_balance, predict_free_lengths};
 pub use error::Error;

@@ -10,7 +10,7 @@ use rustix::{
     fs::{CWD, FileType, IFlags, Mode, OFlags, ResolveFlags, Stat},
     io::Errno,
 };
-use senesce_core::{RelPath, Stop};
+use senesce_core::{RelPath, Space, Stop};
 use senesce_probe::{
     collect::{
         EntryKind, SurveyFigures, Surveyed, collect_btrfs_free_space_as_it_is, collect_free_extents_as_it_is,
@@ -36,8 +36,7 @@ pub struct Tree {
 /// Errors: `root` cannot be listed; the file system does not report extents; [`Error::Stopped`].
 /// Cost: one survey; about 200 bytes of memory for each entry.
 pub fn collect_tree(root: &Path, threads: usize, stop: Stop<'_>) -> Result<Tree, Error> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(CWD, root, flags, Mode::empty()).map_err(Error::sys("open", root))?;
+    let directory = open_root(root)?;
     let mut entries = Vec::new();
     let figures = collect_survey(root, threads, &mut |entry| {
         entries.push(entry);
@@ -49,7 +48,31 @@ pub fn collect_tree(root: &Path, threads: usize, stop: Stop<'_>) -> Result<Tree,
     Ok(Tree { root: directory, path: root.to_owned(), entries, figures })
 }
 
+fn open_root(root: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, root, flags, Mode::empty()).map_err(Error::sys("open", root))
+}
+
 impl Tree {
+    /// A tree with these entries, such as those of a simulated file system. `root` is a directory
+    /// that exists.
+    ///
+    /// Errors: `root` cannot be opened.
+    pub fn with_entries(root: &Path, entries: Vec<Surveyed>) -> Result<Self, Error> {
+        let count = |kind| entries.iter().filter(|entry| entry.kind == kind).count() as u64;
+        let figures = SurveyFigures {
+            space: Space::Device,
+            files: count(EntryKind::File),
+            directories: count(EntryKind::Directory),
+            further_links: 0,
+            mounts_passed: 0,
+            vanished: 0,
+            errors: Vec::new(),
+            errors_count: 0,
+        };
+        Ok(Self { root: open_root(root)?, path: root.to_owned(), entries, figures })
+    }
+
     /// The path of the root, as the caller named it.
     pub fn path(&self) -> &Path {
         &self.path

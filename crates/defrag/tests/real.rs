@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use senesce_core::never;
+use senesce_core::{ManualClock, never};
 use senesce_defrag::{
     Applied, ApplyOptions, Order, Plan, PlanOptions, Skip, Tree, WorstGroup, apply_plan, balance_group, collect_tree,
     find_mover, free_lengths, plan_balance, plan_moves,
@@ -40,20 +40,22 @@ fn plan_batches(root: &Path, batch_bytes: u64) -> (Tree, Plan) {
     (tree, plan)
 }
 
-/// Applies a plan. `middle` runs once, before the first step of the second batch.
+/// Applies a plan. `middle` runs once, before the first step of the second batch. A batch is read,
+/// then moved.
 fn apply(root: &Path, (tree, plan): &(Tree, Plan), middle: &mut dyn FnMut()) -> Applied {
     let (mut mover, _) = find_mover(root, false).unwrap();
+    let clock = ManualClock::default();
     let first = plan.batches[0].bytes();
     let (mut done, mut is_over) = (0, false);
     let mut pace = |bytes: u64| {
         done += bytes;
-        if done > first && !is_over {
+        if done > 2 * first && !is_over {
             is_over = true;
             middle();
         }
         true
     };
-    apply_plan(tree, plan, &mut *mover, ApplyOptions { pace: &mut pace, progress: &mut |_| {} }).unwrap()
+    apply_plan(tree, plan, &mut *mover, ApplyOptions { pace: &mut pace, progress: &mut |_| {}, clock: &clock }).unwrap()
 }
 
 /// Bytes in use after a remount: XFS frees some space only some time after a file is gone.

@@ -64,6 +64,9 @@ pub struct FreeReport {
 pub struct FreePlan {
     /// Free space now.
     pub before: FreeSpaceFigures,
+    /// Space that files can use now, bytes. On Btrfs it includes unallocated space, which becomes
+    /// block groups for data when the volume is filled.
+    pub available_bytes: u64,
     /// Free space after the run, bytes.
     pub free_bytes: u64,
 }
@@ -72,13 +75,14 @@ pub struct FreePlan {
 ///
 /// Errors: those of [`fragment_free_space`] that are known before the volume is filled.
 pub fn plan_free_space(dir: &Path, wanted: &Histogram, options: &FreeOptions) -> Result<FreePlan> {
-    let FreeGoal { before, free_bytes, .. } = FreeGoal::find(dir, wanted, options)?;
+    let FreeGoal { before, available_bytes, free_bytes, .. } = FreeGoal::find(dir, wanted, options)?;
     check_writable(dir)?;
-    if free_bytes > before.bytes {
-        let problem = format!("{} are free, and {} must stay free", Bytes(before.bytes), Bytes(free_bytes));
+    let most = available_bytes.max(before.bytes);
+    if free_bytes > most {
+        let problem = format!("{} are free, and {} must stay free", Bytes(most), Bytes(free_bytes));
         return Err(Error::NotReachable { path: dir.to_owned(), problem });
     }
-    Ok(FreePlan { before, free_bytes })
+    Ok(FreePlan { before, available_bytes, free_bytes })
 }
 
 /// A histogram for a volume, after all checks that need no write.
@@ -88,6 +92,8 @@ struct FreeGoal {
     /// The unit of the filler's allocations, bytes.
     unit: u64,
     before: FreeSpaceFigures,
+    /// See [`FreePlan::available_bytes`].
+    available_bytes: u64,
     free_bytes: u64,
 }
 
@@ -102,17 +108,19 @@ impl FreeGoal {
         }
         let before = collect_settled(dir, kind)?;
         // Computed before the fill, which leaves no free space.
-        let free_bytes = options.free.map_or_else(|| available(dir, &before), |free| free.0);
+        let available_bytes = collect_available(dir, kind, &before);
+        let free_bytes = options.free.map_or(available_bytes.max(1) / 2, |free| free.0);
         // Btrfs frees an allocation only as a whole: there the filler consists of allocations of
         // the smallest size.
         let unit = if kind == Kind::Btrfs { smallest } else { block };
-        if kind == Kind::Btrfs && before.bytes / unit > MOST_ALLOCATIONS {
-            return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(before.bytes), Bytes(unit)));
+        let most = available_bytes.max(before.bytes);
+        if kind == Kind::Btrfs && most / unit > MOST_ALLOCATIONS {
+            return refuse(format!("{} in extents of {} are too many for Btrfs", Bytes(most), Bytes(unit)));
         }
         if dir.join(FILLER_NAME).symlink_metadata().is_ok() {
             return refuse(second());
         }
-        Ok(Self { kind, block, unit, before, free_bytes })
+        Ok(Self { kind, block, unit, before, available_bytes, free_bytes })
     }
 }
 
@@ -138,7 +146,7 @@ pub fn fragment_free_space(
     wanted: &Histogram,
     options: &FreeOptions,
 ) -> Result<FreeReport> {
-    let FreeGoal { kind, block, unit, before, free_bytes } = FreeGoal::find(dir, wanted, options)?;
+    let FreeGoal { kind, block, unit, before, free_bytes, .. } = FreeGoal::find(dir, wanted, options)?;
     let refuse = |problem: String| Err(Error::Target { path: dir.to_owned(), problem });
     let place = dir.join(FILLER_NAME);
     let refuse_second = || refuse(second());
@@ -197,10 +205,11 @@ pub fn fragment_free_space(
     Ok(FreeReport { before, reserved_bytes: reserved.bytes, holes, after, distance, filler_bytes })
 }
 
-/// Half of the space that is free now.
-fn available(dir: &Path, before: &FreeSpaceFigures) -> u64 {
+/// The space that files can use now. Only Btrfs has more of it than its map of free space: the
+/// unallocated space, which statfs counts once for each copy of the data.
+fn collect_available(dir: &Path, kind: Kind, before: &FreeSpaceFigures) -> u64 {
     let told = rustix::fs::statvfs(dir).map_or(before.bytes, |info| info.f_bavail * info.f_frsize);
-    told.min(before.bytes).max(1) / 2
+    if kind == Kind::Btrfs { told } else { told.min(before.bytes) }
 }
 
 /// Returns the free space when its map holds at least the free bytes that statfs reports, or after

@@ -175,6 +175,12 @@ pub struct DefragArgs {
     /// While a step moves such a file, starting it fails.
     #[arg(long)]
     pub programs: bool,
+    /// Continue work that was stopped.
+    ///
+    /// Plans again, and files that are in order stay. Moves the rest even if the rest alone is not
+    /// worth it. No record of the stopped run is needed.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub resume: bool,
     /// Move the files even if it is not worth it.
     ///
     /// Also if the kind of disk is not known.

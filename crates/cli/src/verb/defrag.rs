@@ -1,26 +1,24 @@
 //! `senesce defrag`: the order of files and the pieces of large ones, restored.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Nanos, Printable};
 use senesce_defrag::{
-    Advice, Applied, ApplyOptions, Gain, Left, LeftWhy, Order, Plan, Share, Skip, Strategy, Tree, Worth, apply_plan,
-    collect_tree, compute_advice, find_mover, place_moves, plan_moves, predict_costs,
+    Advice, Applied, ApplyOptions, Gain, Left, LeftWhy, Order, Plan, Share, Skip, StepFigures, Strategy, Tree, Worth,
+    apply_plan, collect_tree, compute_advice, find_mover, place_moves, plan_moves, predict_costs,
 };
 use senesce_device::DeviceSpec;
 use senesce_inspect::{ModelOptions, MoveCost};
 use senesce_volume::{install_signal_cleanup, interrupted};
 use serde::Serialize;
 
-use super::{defrag_space::defrag_space, inspect::choose_devices, pressure::is_quiet_for_a_pause};
+use super::{
+    defrag_space::defrag_space,
+    inspect::choose_devices,
+    pressure::{InFlight, is_quiet_for_a_pause},
+};
 use crate::{
     args::DefragArgs,
     clock::SystemClock,
@@ -80,8 +78,8 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
         print!("{}", fit(&advice_screen(&args, &advice, files.len())));
     }
     warn_of(&tree);
-    let stays =
-        args.dry_run || matches!(advice.worth, Worth::NothingToMove) || (advice.worth != Worth::Yes && !args.force);
+    let is_wanted = advice.worth == Worth::Yes || args.force || args.resume;
+    let stays = args.dry_run || advice.worth == Worth::NothingToMove || !is_wanted;
     if stays {
         let worth = advice.worth;
         if args.json {
@@ -92,8 +90,11 @@ pub fn defrag(args: DefragArgs, quiet: bool) -> Result<()> {
     let applied = {
         let mut bar = Stretch::for_stderr(quiet, "moving", "MiB", plan.bytes() >> 20);
         let mut pace = Pace::new(&args, &*clock);
-        let options =
-            ApplyOptions { pace: &mut |bytes| pace.may_continue(bytes), progress: &mut |bytes| bar.reach(bytes >> 20) };
+        let options = ApplyOptions {
+            pace: &mut |bytes| pace.may_continue(bytes),
+            progress: &mut |bytes| bar.reach(bytes >> 20),
+            clock: &*clock,
+        };
         apply_plan(&tree, &plan, &mut *mover, options)?
     };
     // The report is not lost if the tree cannot be listed again, or if a signal stops that.
@@ -257,39 +258,28 @@ pub(super) struct Pace<'a> {
     end: Option<Nanos>,
     is_idle: bool,
     since_pause: u64,
-    /// The kernel's count of requests in flight on the device. `None` if the device is not known,
-    /// as for Btrfs.
-    in_flight: Option<PathBuf>,
+    in_flight: InFlight,
 }
 
 impl<'a> Pace<'a> {
     /// `clock` counts from the start of the command.
     pub(super) fn new(args: &DefragArgs, clock: &'a dyn Clock) -> Self {
         let end = args.max_seconds.map(|seconds| Nanos(seconds.saturating_mul(1_000_000_000)));
-        let in_flight = fs::metadata(&args.path).ok().map(|meta| {
-            let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
-            PathBuf::from(format!("/sys/dev/block/{major}:{minor}/inflight"))
-        });
-        let in_flight = in_flight.filter(|path| path.exists());
-        Self { clock, end, is_idle: args.idle, since_pause: 0, in_flight }
+        // The first step waits, too.
+        Self { clock, end, is_idle: args.idle, since_pause: PAUSE_EVERY_BYTES, in_flight: InFlight::of(&args.path) }
     }
 
     /// Whether the next step may run, of `bytes`. Waits while others need the disk.
     pub(super) fn may_continue(&mut self, bytes: u64) -> bool {
         self.since_pause += bytes.max(LEAST_STEP_BYTES);
         while self.is_idle && self.since_pause >= PAUSE_EVERY_BYTES && self.may_run() {
-            if is_quiet_for_a_pause() && !self.has_requests_in_flight() {
+            // Requests in flight are those of other programs, or the write-back of the last step.
+            // The next step would make both wait.
+            if is_quiet_for_a_pause() && !self.in_flight.has_requests() {
                 self.since_pause = 0;
             }
         }
         self.may_run()
-    }
-
-    /// Whether the device still works on requests: those of other programs, or the write-back of
-    /// the last step. The next step would make both wait.
-    fn has_requests_in_flight(&self) -> bool {
-        let text = self.in_flight.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-        text.split_whitespace().any(|number| number != "0")
     }
 
     fn may_run(&self) -> bool {
@@ -405,8 +395,9 @@ fn done_screen(advice: &Advice, done: &Done) -> String {
         applied.files,
         Bytes(applied.written_bytes),
         figure(*seconds),
-        if applied.is_stopped { "; stopped early, run the command again to continue" } else { "" },
+        if applied.is_stopped { "; stopped early, --resume continues" } else { "" },
     );
+    text.push_str(&steps_line(applied));
     let mut lines = vec![words(["cold read (models)", "before", "now", "predicted"])];
     for (gain, after) in advice.gains.iter().zip(after) {
         let seconds = |seconds: f64| format!("{} s", figure(seconds));
@@ -436,6 +427,20 @@ fn reached_share(advice: &Advice, after: &[MoveCost]) -> Option<f64> {
     let (cost, after) = (&advice.gains.first()?.cost, after.first()?);
     let predicted = cost.now_seconds - cost.after_seconds;
     (predicted > 0.0).then(|| ((cost.now_seconds - after.now_seconds) / predicted).max(0.0))
+}
+
+/// The time for which other programs waited for the locks of a file.
+pub(super) fn steps_line(applied: &Applied) -> String {
+    let StepFigures { calls, p99_seconds, longest_seconds, .. } = applied.steps;
+    let millis = |seconds: f64| format!("{} ms", figure(seconds * 1e3));
+    match calls {
+        0 => String::new(),
+        _ => format!(
+            "held locks      {calls} times, at most {}; 99% at most {}\n",
+            millis(longest_seconds),
+            millis(p99_seconds)
+        ),
+    }
 }
 
 /// A line for each reason why files were skipped.

@@ -21,7 +21,7 @@ use senesce_probe::{
 use senesce_volume::interrupted;
 use serde::Serialize;
 
-use super::defrag::{Pace, figure, interrupted_or, left_lines, skipped_lines, warn_of};
+use super::defrag::{Pace, figure, interrupted_or, left_lines, skipped_lines, steps_line, warn_of};
 use crate::{
     args::DefragArgs,
     clock::SystemClock,
@@ -91,8 +91,11 @@ pub fn defrag_space(args: &DefragArgs, quiet: bool) -> Result<()> {
     if !args.dry_run && moved_bytes > 0 {
         let mut bar = Stretch::for_stderr(quiet, "moving", "MiB", moved_bytes >> 20);
         let mut pace = Pace::new(args, &clock);
-        let apply_options =
-            ApplyOptions { pace: &mut |bytes| pace.may_continue(bytes), progress: &mut |bytes| bar.reach(bytes >> 20) };
+        let apply_options = ApplyOptions {
+            pace: &mut |bytes| pace.may_continue(bytes),
+            progress: &mut |bytes| bar.reach(bytes >> 20),
+            clock: &clock,
+        };
         let (_, applied) = apply_space(&tree, (&options, budget), &mut *mover, apply_options)?;
         let after = figures(&collect_free_extents(&args.path)?);
         let seconds = clock.now().as_secs_f64();
@@ -214,11 +217,12 @@ fn plan_screen(args: &DefragArgs, report: &Report) -> String {
 fn done_screen(report: &Report, applied: &Applied, after: &FreeSpaceFigures, seconds: f64) -> String {
     let rows = [header(), space_row("before", &report.before), space_row("now", after)];
     format!(
-        "moved           {}{} written, {} s{}\n{}{}",
+        "moved           {}{} written, {} s{}\n{}{}{}",
         if applied.files > 0 { format!("ranges of {} files, ", applied.files) } else { String::new() },
         Bytes(applied.written_bytes),
         figure(seconds),
-        if applied.is_stopped { "; stopped early, run the command again to continue" } else { "" },
+        if applied.is_stopped { "; stopped early, --resume continues" } else { "" },
+        steps_line(applied),
         render_table(&rows),
         skipped_lines(applied),
     )

@@ -172,8 +172,13 @@ fn preview_free(args: &FragmentArgs, histogram: &Histogram, options: &FreeOption
         println!("{:#}", document(FREE_SPACE_PLAN_SCHEMA, Planned { plan }));
         return Ok(());
     }
+    // Only Btrfs has space that no block group has.
+    let unallocated = match plan.available_bytes.saturating_sub(plan.before.bytes) {
+        0 => String::new(),
+        bytes => format!(" and {} unallocated", Bytes(bytes)),
+    };
     println!(
-        "{}: of {} free in {} extents, {} would stay free as {histogram}; {FILLER_NAME} would take the rest",
+        "{}: of {} free in {} extents{unallocated}, {} would stay free as {histogram}; {FILLER_NAME} would take the rest",
         Printable::new(&args.path),
         Bytes(plan.before.bytes),
         plan.before.extents,

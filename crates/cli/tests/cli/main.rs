@@ -15,6 +15,7 @@ mod cure;
 mod defrag;
 mod defrag_limits;
 mod defrag_pieces;
+mod defrag_refused;
 mod defrag_space;
 mod disk;
 mod dry_run;

@@ -15,12 +15,13 @@ use senesce_core::Extent;
 use senesce_probe::map::ExtentFlags;
 
 use super::{
-    BatchReport, Mover, Skip, clip, is_placed,
+    BatchReport, Mover, Skip, Steps, clip, is_placed, keep_pages,
     owners::{Owner, Owners},
     prefetch, read_extents, read_map,
     runs::{Donated, Runs, Space},
-    share::Source,
+    share::{Source, Stops},
     sys,
+    writing::Writing,
 };
 use crate::{
     Tree,
@@ -83,17 +84,18 @@ impl Space for FileSpace<'_> {
 }
 
 impl Mover for BtrfsMover {
-    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, steps: &mut Steps<'_>) -> BatchReport {
         let mut report = BatchReport::default();
-        prefetch(tree, batch);
+        prefetch(tree, batch, steps, keep_pages);
         let mut space = FileSpace { tree, plug: &mut self.plug };
-        let donors = match self.runs.reserve_batch(&mut space, batch, pace, &mut report) {
+        let mut pace = |bytes: u64| steps.may_start(bytes);
+        let donors = match self.runs.reserve_batch(&mut space, batch, &mut pace, &mut report) {
             Ok(Some(donors)) => donors,
             Ok(None) => return report,
             Err(why) => return report.skip_all(batch, why),
         };
         for donor in donors {
-            let moved = self.move_file(tree, &donor, &mut report.written_bytes, pace);
+            let moved = self.move_file(tree, &donor, &mut report.written_bytes, steps);
             if !report.note(donor.parts[0].entry, moved) {
                 break;
             }
@@ -114,7 +116,7 @@ impl BtrfsMover {
         tree: &Tree,
         donor: &Donated<'_, File>,
         written_bytes: &mut u64,
-        pace: &mut dyn FnMut(u64) -> bool,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<u64>, Skip> {
         let source = Source::open(tree, donor.parts)?;
         // The owners are known before the copy: if one cannot be opened, nothing is written.
@@ -123,26 +125,31 @@ impl BtrfsMover {
             owners.charge(&found)?;
         }
         drop(found);
+        let mut writing = Writing::default();
         for part in donor.parts {
-            if !source.copy(part, (&donor.donor, part.logical), pace)? {
+            if !source.copy(part, (&donor.donor, part.logical), (steps, &mut writing))? {
                 return Ok(None);
             }
             *written_bytes += part.length;
         }
+        // The kernel waits for these writes while it holds the locks of both files.
+        for part in donor.parts {
+            sys::wait_for_writes(&donor.donor, part.logical, part.length);
+        }
         // A snapshot may have been made during the copy.
         let owners = self.find_owners(tree, &source)?;
         for (at, owner) in owners.iter().enumerate() {
-            if let Err(why) = owner.share(&source, &donor.donor) {
+            if let Err(why) = owner.share(&source, &donor.donor, steps) {
                 // The source still has the old blocks. If one owner cannot move, none does. An
                 // owner that cannot move back keeps the donor's blocks, with the same contents.
                 for moved in &owners[..=at] {
-                    let _ = moved.share(&source, &source.file);
+                    let _ = moved.share(&source, &source.file, steps);
                 }
                 return Err(why);
             }
         }
-        let has_owners = !owners.is_empty();
-        if !source.share(&donor.donor, &mut |bytes| has_owners || pace(bytes))? {
+        let stops = if owners.is_empty() { Stops::Anywhere } else { Stops::Nowhere };
+        if !source.share(&donor.donor, (steps, stops))? {
             return Ok(None);
         }
         let found = read_extents(&source.file, tree)?;

@@ -5,16 +5,31 @@
 //! before the transaction that exchanges the blocks (`ext4_jbd2_inode_add_write`). So a power cut
 //! leaves either the old or the new blocks, with the same content.
 
-use std::{fs, io::Write, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs::{self, File},
+    io::Write,
+    num::NonZero,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
 
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::{Advice, OFlags, fadvise},
+    io::Errno,
+};
 use senesce_core::Extent;
 
-use super::{BatchReport, Donor, Mover, STEP_BYTES, Skip, by_file, is_placed, prefetch, read_extents, sys};
+use super::{
+    BatchReport, Donor, Mover, Skip, Steps, by_file, is_placed, prefetch, read_extents, read_into_cache, sys,
+    writing::Writing,
+};
 use crate::{
     Error, Tree,
     plan::{Batch, Part},
 };
+
+/// The longest range that the kernel caches as a whole, bytes.
+const LARGEST_FOLIO_BYTES: u64 = 2 << 20;
 
 /// The data that the journal of an ext4 protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +69,14 @@ pub(super) struct Ext4Mover {
 }
 
 impl Mover for Ext4Mover {
-    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, steps: &mut Steps<'_>) -> BatchReport {
         let starts = plan_starts(batch);
         let bytes = starts.last().zip(batch.parts.last()).map_or(0, |(start, part)| start + part.length);
         let donor = match Donor::reserve_longest(tree, batch, bytes) {
             Ok(donor) => donor,
             Err(why) => return BatchReport::default().skip_all(batch, why),
         };
-        self.move_into(tree, batch, (&donor, &starts), pace)
+        self.move_into(tree, batch, (&donor, &starts), steps)
     }
 
     fn move_into(
@@ -69,20 +84,22 @@ impl Mover for Ext4Mover {
         tree: &Tree,
         batch: &Batch,
         (donor, mut starts): (&Donor, &[u64]),
-        pace: &mut dyn FnMut(u64) -> bool,
+        steps: &mut Steps<'_>,
     ) -> BatchReport {
         let mut report = BatchReport::default();
-        prefetch(tree, batch);
+        prefetch(tree, batch, steps, drop_large_pages);
         let mut unchecked: Vec<(&[Part], Vec<Extent>)> = Vec::new();
+        let mut files = Files { mover: self, tree, donor, steps, writing: Writing::default(), written_bytes: 0 };
         for parts in by_file(batch) {
             let (own, rest) = starts.split_at(parts.len());
             starts = rest;
-            match self.move_file(tree, (parts, own), donor, pace, &mut report.written_bytes) {
+            match files.move_file(parts, own) {
                 Ok((wanted, true)) => unchecked.push((parts, wanted)),
                 Ok((_, false)) => break,
                 Err(why) => report.skip(parts[0].entry, why),
             }
         }
+        report.written_bytes = files.written_bytes;
         if let Err(error) = donor.file.sync_all() {
             return report.skip_all(batch, Skip::io(&error));
         }
@@ -139,47 +156,87 @@ impl Ext4Mover {
     fn page_bytes(&self) -> u64 {
         self.block_bytes.max(rustix::param::page_size() as u64)
     }
+}
 
+/// Drops the pages of a range from memory, so that the kernel reads them again one by one.
+///
+/// The kernel (6.16 to 6.18) keeps pages that were written or read together as one large folio, and
+/// moves one page after the other. The first one makes the folio dirty. For each further page, the
+/// kernel then commits the journal up to four times while it holds the locks. A page that was read
+/// alone needs no commit. Advice to read makes such pages.
+fn drop_large_pages(file: &File, start: u64, length: u64) {
+    // Only whole folios are dropped. A page that is dirty or mapped stays.
+    let first = start / LARGEST_FOLIO_BYTES * LARGEST_FOLIO_BYTES;
+    let end = (start + length).next_multiple_of(LARGEST_FOLIO_BYTES);
+    sys::wait_for_writes(file, first, end - first);
+    // It is only advice. If it fails, the moves take longer.
+    let _ = fadvise(file, first, NonZero::new(end - first), Advice::DontNeed);
+}
+
+/// The files of a batch while they move.
+struct Files<'a, 'b> {
+    mover: &'a Ext4Mover,
+    tree: &'a Tree,
+    donor: &'a Donor,
+    steps: &'a mut Steps<'b>,
+    writing: Writing<usize>,
+    written_bytes: u64,
+}
+
+impl Files<'_, '_> {
     /// Moves the ranges of one file to their starts in the donor. Returns the wanted extents, and
     /// whether all of them were moved before the caller stopped the work.
-    ///
-    /// A program cannot start while its file is open for writing. So the file is open for one step
-    /// only, and never while the caller waits.
-    fn move_file(
-        &self,
-        tree: &Tree,
-        (parts, starts): (&[Part], &[u64]),
-        donor: &Donor,
-        pace: &mut dyn FnMut(u64) -> bool,
-        written_bytes: &mut u64,
-    ) -> Result<(Vec<Extent>, bool), Skip> {
+    fn move_file(&mut self, parts: &[Part], starts: &[u64]) -> Result<(Vec<Extent>, bool), Skip> {
         let mut wanted = Vec::new();
         for (part, &start) in parts.iter().zip(starts) {
             let mut done = 0;
             while done < part.length {
-                let step = STEP_BYTES.min(part.length - done);
-                if !pace(step) {
+                let bytes = self.steps.next_bytes(part.length - done);
+                if !self.steps.may_start(bytes) {
                     return Ok((wanted, false));
                 }
-                if !self.moves_programs && tree.open(part.entry, OFlags::RDONLY)?.1.st_mode & 0o111 != 0 {
-                    return Err(Skip::Program);
-                }
-                let (file, _) = tree.open(part.entry, OFlags::RDWR)?;
-                let blocks = |bytes: u64| bytes / self.block_bytes;
-                let (from, to) = (blocks(part.logical + done), blocks(start + done));
-                let moved = match sys::move_extent(&file, &donor.file, from, to, blocks(step)) {
-                    Ok(0) | Err(Errno::NODATA) => return Err(Skip::Changed),
-                    Ok(moved) => moved.min(blocks(step)) * self.block_bytes,
-                    Err(error) => return Err(Skip::of(error)),
-                };
-                if self.syncs_files {
-                    file.sync_data().map_err(|error| Skip::io(&error))?;
-                }
-                done += moved;
-                *written_bytes += moved;
+                let rest = Part { logical: part.logical + done, length: bytes, ..*part };
+                done += self.step(rest, start + done)?;
             }
-            wanted.extend(donor.place(start, part.logical, part.length));
+            wanted.extend(self.donor.place(start, part.logical, part.length));
         }
         Ok((wanted, true))
+    }
+
+    /// Moves a range in one call. Returns the bytes that moved.
+    ///
+    /// A program cannot start while its file is open for writing. So the file is open for writing
+    /// for the call only.
+    fn step(&mut self, range: Part, start: u64) -> Result<u64, Skip> {
+        let (own, stat) = self.tree.open(range.entry, OFlags::RDONLY)?;
+        if !self.mover.moves_programs && stat.st_mode & 0o111 != 0 {
+            return Err(Skip::Program);
+        }
+        // In the call, the kernel would read page by page, and wait for writes, while it holds the
+        // locks.
+        sys::wait_for_writes(&own, range.logical, range.length);
+        read_into_cache(&own, range.logical, range.length);
+        let block_bytes = self.mover.block_bytes;
+        let (file, _) = self.tree.open(range.entry, OFlags::RDWR)?;
+        let (from, to, blocks) = (range.logical / block_bytes, start / block_bytes, range.length / block_bytes);
+        let call = || sys::move_extent(&file, &self.donor.file, from, to, blocks);
+        let moved = match self.steps.time(range.length, call) {
+            Ok(0) | Err(Errno::NODATA) => return Err(Skip::Changed),
+            Ok(moved) => moved.min(blocks) * block_bytes,
+            Err(error) => return Err(Skip::of(error)),
+        };
+        if self.mover.syncs_files {
+            file.sync_data().map_err(|error| Skip::io(&error))?;
+        }
+        drop(file);
+        self.written_bytes += moved;
+        self.writing.start(&own, range.entry, (range.logical, moved));
+        for (entry, start, length) in self.writing.take_old() {
+            // A file that changed is written with the next commit.
+            if let Ok((file, _)) = self.tree.open(entry, OFlags::RDONLY) {
+                sys::wait_for_writes(&file, start, length);
+            }
+        }
+        Ok(moved)
     }
 }

@@ -6,17 +6,22 @@
 
 mod btrfs;
 mod ext4;
+mod foreign;
 mod owners;
 mod pool;
 mod runs;
 mod share;
 mod space;
+mod steps;
 mod sys;
+mod writing;
 mod xfs;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
+    num::NonZero,
+    os::unix::fs::FileExt,
     path::Path,
 };
 
@@ -25,7 +30,7 @@ use rustix::{
     io::Errno,
 };
 use schemars::JsonSchema;
-use senesce_core::Extent;
+use senesce_core::{Clock, Extent};
 use senesce_inspect::has_btrfs_quotas;
 use senesce_probe::{
     collect::{collect_extents, collect_xfs_has_reflink},
@@ -35,10 +40,12 @@ use serde::Serialize;
 
 pub(crate) use self::runs::{Runs, Space, size_class};
 pub use self::space::{apply_space, find_left, find_segments, hold_in_thought};
+pub use self::steps::{StepFigures, Steps};
 pub(crate) use self::sys::balance_range;
 use self::{
     btrfs::BtrfsMover,
     ext4::{Ext4Mover, Journal},
+    foreign::describe_foreign,
     owners::Owners,
     xfs::XfsMover,
 };
@@ -46,10 +53,6 @@ use crate::{
     Error, Tree,
     plan::{Batch, Part, Plan, PlanOptions, extents_of},
 };
-
-/// The longest range that one call moves, bytes. ext4 keeps both files locked for the call. At 77
-/// MiB/s, the speed of kernels up to 6.18 in memory, a writer waits 26 ms.
-const STEP_BYTES: u64 = 2 << 20;
 
 /// The smallest batch on a nearly full ext4 or XFS, bytes.
 const LEAST_BATCH_BYTES: u64 = 1 << 20;
@@ -59,6 +62,10 @@ const ADD_A_JOURNAL: &str = "unmount it and add a journal with `tune2fs -j DEVIC
 
 /// Files of a batch on Btrfs. Each has an open donor, and a process may have 1,024 open files.
 const BTRFS_BATCH_FILES: usize = 256;
+
+/// Bytes of one read of contents. The kernel shortens longer advice to its window of read-ahead,
+/// which has 128 KiB by default.
+const READ_BYTES: u64 = 128 << 10;
 
 /// Examples for each reason why a file was skipped.
 const EXAMPLES: usize = 3;
@@ -168,23 +175,17 @@ impl BatchReport {
 
 /// Moves files on one kind of file system.
 pub trait Mover {
-    /// Moves a batch. Calls `pace` before each step with its bytes. If `pace` returns `false`, the
-    /// work stops after the files that are moved so far.
+    /// Moves a batch, one step after the other. If a step may not run, the work stops after the
+    /// files that are moved so far.
     ///
     /// The report has the files that cannot be moved. Contents, names, inode numbers and times of
     /// all files stay.
-    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport;
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, steps: &mut Steps<'_>) -> BatchReport;
 
     /// Moves the ranges of a batch into space that the donor holds, each to its start in the donor.
     /// Otherwise as [`Mover::move_batch`]. A mover without this operation skips all files.
-    fn move_into(
-        &mut self,
-        tree: &Tree,
-        batch: &Batch,
-        into: (&Donor, &[u64]),
-        pace: &mut dyn FnMut(u64) -> bool,
-    ) -> BatchReport {
-        let _ = (tree, into, pace);
+    fn move_into(&mut self, tree: &Tree, batch: &Batch, into: (&Donor, &[u64]), steps: &mut Steps<'_>) -> BatchReport {
+        let _ = (tree, into, steps);
         BatchReport::default().skip_all(batch, Skip::NotSupported)
     }
 
@@ -249,7 +250,8 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             ))
         }
         magic => {
-            refuse(format!("defrag works on ext4, XFS and Btrfs, and this is another file system (magic {magic:#x})"))
+            let (name, hint) = describe_foreign(magic);
+            refuse_with(format!("defrag works on ext4, XFS and Btrfs, and this is {name}"), hint)
         }
     }
 }
@@ -260,10 +262,12 @@ pub struct ApplyOptions<'a> {
     pub pace: &'a mut dyn FnMut(u64) -> bool,
     /// Called after each batch with the planned bytes of all batches so far.
     pub progress: &'a mut dyn FnMut(u64),
+    /// Times the steps, which decides their sizes.
+    pub clock: &'a dyn Clock,
 }
 
 /// The result of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Applied {
     /// Files that were moved, in whole or in part.
     pub files: u64,
@@ -275,6 +279,8 @@ pub struct Applied {
     pub skipped: BTreeMap<Skip, Skipped>,
     /// Whether the caller stopped the work before its end.
     pub is_stopped: bool,
+    /// The times of the steps. Other programs that change a file wait while a step moves it.
+    pub steps: StepFigures,
 }
 
 /// Files that were skipped for one reason.
@@ -297,22 +303,17 @@ pub fn apply_plan(
 ) -> Result<Applied, Error> {
     mover.check(tree)?;
     let mut tally = Tally::default();
+    let mut steps = Steps::new(options.pace, options.clock);
     let mut done_bytes = 0;
     for batch in &plan.batches {
-        let mut goes_on = true;
-        let report = mover.move_batch(tree, batch, &mut |bytes| {
-            goes_on = goes_on && (options.pace)(bytes);
-            goes_on
-        });
-        tally.add(tree, report);
+        tally.add(tree, mover.move_batch(tree, batch, &mut steps));
         done_bytes += batch.bytes();
         (options.progress)(done_bytes);
-        if !goes_on {
-            tally.applied.is_stopped = true;
+        if steps.is_stopped() {
             break;
         }
     }
-    Ok(tally.finish())
+    Ok(tally.finish(&steps))
 }
 
 /// The sum of the reports of batches. A file that is in several batches counts once.
@@ -340,8 +341,9 @@ impl Tally {
         }
     }
 
-    fn finish(self) -> Applied {
-        Applied { files: self.moved.len() as u64, ..self.applied }
+    fn finish(self, steps: &Steps<'_>) -> Applied {
+        let files = self.moved.len() as u64;
+        Applied { files, is_stopped: steps.is_stopped(), steps: steps.figures(), ..self.applied }
     }
 }
 
@@ -351,8 +353,9 @@ fn by_file(batch: &Batch) -> impl Iterator<Item = &[Part]> {
 }
 
 /// Asks the kernel to read the contents of a batch in the order of the device, so that the moves
-/// find them in memory. A disk then seeks in one direction only.
-fn prefetch(tree: &Tree, batch: &Batch) {
+/// find them in memory. A disk then seeks in one direction only. Each read is a step for the pace.
+/// `cached` is called before the reads of each file with its first byte and its length.
+fn prefetch(tree: &Tree, batch: &Batch, steps: &mut Steps<'_>, cached: fn(&File, u64, u64)) {
     let mut parts: Vec<(u64, &Part)> = Vec::new();
     for part in &batch.parts {
         let first = extents_of(&tree.entries[part.entry], part).next();
@@ -361,8 +364,32 @@ fn prefetch(tree: &Tree, batch: &Batch) {
     parts.sort_unstable_by_key(|(physical, _)| *physical);
     for (_, part) in parts {
         // It is only advice. If it fails, the move itself reads.
-        if let Ok((file, _)) = tree.open(part.entry, OFlags::RDONLY) {
-            let _ = fadvise(&file, part.logical, std::num::NonZero::new(part.length), Advice::WillNeed);
+        let Ok((file, _)) = tree.open(part.entry, OFlags::RDONLY) else { continue };
+        cached(&file, part.logical, part.length);
+        let mut done = 0;
+        while done < part.length {
+            let length = (part.length - done).min(READ_BYTES);
+            if !steps.may_start(length) {
+                return;
+            }
+            let _ = fadvise(&file, part.logical + done, NonZero::new(length), Advice::WillNeed);
+            done += length;
+        }
+    }
+}
+
+/// Keeps the pages of a range that are in memory.
+fn keep_pages(_: &File, _: u64, _: u64) {}
+
+/// Reads a range, so that its pages are in memory.
+fn read_into_cache(file: &File, start: u64, length: u64) {
+    let mut buffer = vec![0; length.min(READ_BYTES) as usize];
+    let mut done = 0;
+    while done < length {
+        // If it fails, the call that needs the pages fails, too.
+        match file.read_at(&mut buffer[..(length - done).min(READ_BYTES) as usize], start + done) {
+            Ok(0) | Err(_) => return,
+            Ok(read) => done += read as u64,
         }
     }
 }

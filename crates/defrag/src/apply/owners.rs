@@ -26,8 +26,8 @@ use senesce_probe::{
 };
 
 use super::{
-    Skip, read_map,
-    share::{Source, dedupe},
+    Skip, Steps, read_map,
+    share::{Source, Stops, dedupe},
     sys,
 };
 use crate::Tree;
@@ -213,11 +213,11 @@ fn has_same_blocks(a: &[RawExtent], b: &[RawExtent]) -> bool {
 impl Owner {
     /// Makes the owner share the blocks of `donor`. An owner whose content changed meanwhile no
     /// longer shares the old blocks, and stays as it is.
-    pub fn share(&self, source: &Source<'_>, donor: &File) -> Result<(), Skip> {
+    pub fn share(&self, source: &Source<'_>, donor: &File, steps: &mut Steps<'_>) -> Result<(), Skip> {
         for part in source.parts {
             let length = source.content_bytes(part);
             // A stop between two owners would leave the old blocks in use.
-            match dedupe((donor, part.logical), (&self.file, part.logical), length, &mut |_| true) {
+            match dedupe((donor, part.logical), (&self.file, part.logical), length, (steps, Stops::Nowhere)) {
                 Ok(_) | Err(Skip::Changed) => {}
                 Err(why) => return Err(why),
             }

@@ -7,8 +7,17 @@ use rustix::fs::OFlags;
 
 use senesce_probe::map::ExtentFlags;
 
-use super::{Skip, read_map, sys};
+use super::{Skip, Steps, read_into_cache, read_map, sys, writing::Writing};
 use crate::{Tree, plan::Part};
+
+/// Whether a call of several steps may stop between two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stops {
+    /// It may stop.
+    Anywhere,
+    /// All steps run.
+    Nowhere,
+}
 
 /// Makes the target share a range of the donor. Each has its offset. Returns whether the caller let
 /// it finish. Shared ranges stay shared.
@@ -18,15 +27,19 @@ pub(super) fn dedupe(
     (donor, from): (&File, u64),
     (target, to): (&File, u64),
     length: u64,
-    pace: &mut dyn FnMut(u64) -> bool,
+    (steps, stops): (&mut Steps<'_>, Stops),
 ) -> Result<bool, Skip> {
     let mut done = 0;
     while done < length {
-        if !pace(0) {
+        if stops == Stops::Anywhere && !steps.may_start(0) {
             return Ok(false);
         }
-        let step = (length - done).min(DEDUPE_BYTES);
-        match sys::dedupe_range((donor, from + done), (target, to + done), step).map_err(Skip::of)? {
+        let step = steps.next_bytes(length - done);
+        // The kernel compares pages. In the call, it would read them while it holds the locks.
+        read_into_cache(donor, from + done, step);
+        read_into_cache(target, to + done, step);
+        let share = || sys::dedupe_range((donor, from + done), (target, to + done), step);
+        match steps.time(step, share).map_err(Skip::of)? {
             sys::Deduped::Bytes(bytes) => done += bytes.min(step),
             sys::Deduped::Differs => return Err(Skip::Changed),
         }
@@ -34,8 +47,6 @@ pub(super) fn dedupe(
     Ok(true)
 }
 
-/// The longest range that the kernel compares and shares under one lock, bytes.
-const DEDUPE_BYTES: u64 = 2 << 20;
 /// Bytes of one copy step.
 const COPY_BYTES: usize = 1 << 20;
 
@@ -66,21 +77,22 @@ impl<'a> Source<'a> {
         part.length.min(self.size_bytes.saturating_sub(part.logical))
     }
 
-    /// Copies a range to `start` of the donor. Returns whether the caller let it finish.
+    /// Copies a range to `start` of the donor, and starts to write it to the device. Returns
+    /// whether the caller let it finish.
     ///
     /// Errors: the file became shorter; reading or writing fails.
     pub fn copy(
         &self,
         part: &Part,
         (donor, start): (&File, u64),
-        pace: &mut dyn FnMut(u64) -> bool,
+        (steps, writing): (&mut Steps<'_>, &mut Writing<()>),
     ) -> Result<bool, Skip> {
         let length = self.content_bytes(part);
         let mut buffer = vec![0; COPY_BYTES.min(length as usize)];
         let mut done = 0;
         while done < length {
             let step = (length - done).min(COPY_BYTES as u64);
-            if !pace(step) {
+            if !steps.may_start(step) {
                 return Ok(false);
             }
             let buffer = &mut buffer[..step as usize];
@@ -89,6 +101,10 @@ impl<'a> Source<'a> {
                 _ => Skip::io(&error),
             })?;
             donor.write_all_at(buffer, start + done).map_err(|error| Skip::io(&error))?;
+            writing.start(donor, (), (start + done, step));
+            for (_, start, length) in writing.take_old() {
+                sys::wait_for_writes(donor, start, length);
+            }
             done += step;
         }
         Ok(true)
@@ -98,10 +114,10 @@ impl<'a> Source<'a> {
     /// Returns whether the caller let it finish. Shared ranges stay shared.
     ///
     /// Errors: the contents differ; the kernel refuses.
-    pub fn share(&self, donor: &File, pace: &mut dyn FnMut(u64) -> bool) -> Result<bool, Skip> {
+    pub fn share(&self, donor: &File, (steps, stops): (&mut Steps<'_>, Stops)) -> Result<bool, Skip> {
         for part in self.parts {
             let length = self.content_bytes(part);
-            if !dedupe((donor, part.logical), (&self.file, part.logical), length, pace)? {
+            if !dedupe((donor, part.logical), (&self.file, part.logical), length, (steps, stops))? {
                 return Ok(false);
             }
         }

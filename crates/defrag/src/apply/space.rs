@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use senesce_core::Extent;
 use senesce_probe::collect::collect_free_extents_as_it_is;
 
-use super::{Applied, ApplyOptions, Donor, Mover, Skip, Tally, read_extents, sys};
+use super::{Applied, ApplyOptions, Donor, Mover, Skip, Steps, Tally, read_extents, sys};
 use crate::{
     Error, Tree,
     plan::{Batch, Left, LeftWhy, Part, PlanOptions, can_move, find_obstacle},
@@ -79,21 +79,16 @@ pub fn apply_space(
     let segments = find_segments(tree, plan_options, &held.extents, &loose);
     let plan = plan_space(&segments, budget_bytes, plan_options.align_bytes);
     let mut tally = Tally::default();
+    let mut all_steps = Steps::new(options.pace, options.clock);
     let mut done_bytes = 0;
     for moves in cut_into_steps(&plan.moves, plan_options.batch_bytes) {
         let parts: Vec<Part> = moves.iter().map(|moved| moved.part).collect();
         let starts: Vec<u64> = moves.iter().map(|moved| moved.offset).collect();
         let batch = Batch { parts, ..Batch::default() };
-        let mut goes_on = true;
-        let report = mover.move_into(tree, &batch, (&held, &starts), &mut |bytes| {
-            goes_on = goes_on && (options.pace)(bytes);
-            goes_on
-        });
-        tally.add(tree, report);
+        tally.add(tree, mover.move_into(tree, &batch, (&held, &starts), &mut all_steps));
         done_bytes += batch.bytes();
         (options.progress)(done_bytes);
-        if !goes_on {
-            tally.applied.is_stopped = true;
+        if all_steps.is_stopped() {
             break;
         }
     }
@@ -103,7 +98,7 @@ pub fn apply_space(
     if let Ok(file) = root {
         let _ = file.set_len(0).and_then(|()| Ok(rustix::fs::syncfs(&file)?));
     }
-    Ok((plan, tally.finish()))
+    Ok((plan, tally.finish(&all_steps)))
 }
 
 /// Groups moves into steps of about this number of bytes.

@@ -122,6 +122,25 @@ pub(super) fn move_extent(file: &File, donor: &File, start: u64, donor_start: u6
     Ok(call.moved)
 }
 
+/// Starts to write the changed pages of a range to the device. It is only advice: if it fails, the
+/// file system writes them later.
+pub(super) fn start_writes(file: &File, start: u64, length: u64) {
+    sync_range(file, start, length, libc::SYNC_FILE_RANGE_WRITE);
+}
+
+/// Writes the changed pages of a range to the device, and waits until no page of it is being
+/// written. It flushes no cache of the device, and writes no metadata.
+pub(super) fn wait_for_writes(file: &File, start: u64, length: u64) {
+    let before = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
+    sync_range(file, start, length, before | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
+fn sync_range(file: &File, start: u64, length: u64, flags: libc::c_uint) {
+    let (start, length) = (start as libc::off64_t, length as libc::off64_t);
+    // SAFETY: the call receives numbers only, and the descriptor is open.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), start, length, flags) };
+}
+
 /// Makes `target` share a range of `source`.
 pub(super) fn clone_range(
     source: &File,

@@ -8,7 +8,12 @@
 
 use senesce_core::Extent;
 
-use super::{BatchReport, Donor, Mover, Skip, by_file, is_placed, prefetch, read_extents, share::Source, sys};
+use super::{
+    BatchReport, Donor, Mover, Skip, Steps, by_file, is_placed, keep_pages, prefetch, read_extents,
+    share::{Source, Stops},
+    sys,
+    writing::Writing,
+};
 use crate::{
     Tree,
     plan::{Batch, Part},
@@ -20,7 +25,7 @@ pub(super) struct XfsMover {
 }
 
 impl Mover for XfsMover {
-    fn move_batch(&mut self, tree: &Tree, batch: &Batch, pace: &mut dyn FnMut(u64) -> bool) -> BatchReport {
+    fn move_batch(&mut self, tree: &Tree, batch: &Batch, steps: &mut Steps<'_>) -> BatchReport {
         let donor = match Donor::reserve_longest(tree, batch, batch.bytes()) {
             Ok(donor) => donor,
             Err(why) => return BatchReport::default().skip_all(batch, why),
@@ -31,7 +36,7 @@ impl Mover for XfsMover {
             next - part.length
         };
         let starts: Vec<u64> = batch.parts.iter().map(start).collect();
-        self.move_into(tree, batch, (&donor, &starts), pace)
+        self.move_into(tree, batch, (&donor, &starts), steps)
     }
 
     fn move_into(
@@ -39,11 +44,11 @@ impl Mover for XfsMover {
         tree: &Tree,
         batch: &Batch,
         (donor, mut starts): (&Donor, &[u64]),
-        pace: &mut dyn FnMut(u64) -> bool,
+        steps: &mut Steps<'_>,
     ) -> BatchReport {
         let mut report = BatchReport::default();
-        prefetch(tree, batch);
-        let mut copied = Vec::new();
+        prefetch(tree, batch, steps, keep_pages);
+        let (mut copied, mut writing) = (Vec::new(), Writing::default());
         for parts in by_file(batch) {
             let (own, rest) = starts.split_at(parts.len());
             starts = rest;
@@ -51,7 +56,7 @@ impl Mover for XfsMover {
             let copy = source.and_then(|source| {
                 source.check_sharing(tree)?;
                 for (part, &at) in parts.iter().zip(own) {
-                    if !source.copy(part, (&donor.file, at), pace)? {
+                    if !source.copy(part, (&donor.file, at), (steps, &mut writing))? {
                         return Ok(None);
                     }
                     report.written_bytes += part.length;
@@ -73,7 +78,7 @@ impl Mover for XfsMover {
             // It is opened again: a batch has more files than a process may have open.
             let carved = Source::open(tree, parts).and_then(|source| {
                 source.check_sharing(tree)?;
-                self.carve(tree, &source, (donor, own), pace)
+                self.carve(tree, &source, (donor, own), steps)
             });
             if !report.note(parts[0].entry, carved) {
                 break;
@@ -91,7 +96,7 @@ impl XfsMover {
         tree: &Tree,
         source: &Source<'_>,
         (donor, starts): (&Donor, &[u64]),
-        pace: &mut dyn FnMut(u64) -> bool,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<u64>, Skip> {
         let own = tree.create_unnamed([source.parts[0].entry])?;
         let mut wanted: Vec<Extent> = Vec::new();
@@ -104,7 +109,7 @@ impl XfsMover {
             own.set_len(source.size_bytes).map_err(|error| Skip::io(&error))?;
         }
         source.check_sharing(tree)?;
-        if !source.share(&own, pace)? {
+        if !source.share(&own, (steps, Stops::Anywhere))? {
             return Ok(None);
         }
         // XFS frees the blocks of a file without a name some time after its last user closes it.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use senesce_core::ManualClock;
 use senesce_defrag::{
     Applied, ApplyOptions, Order, Plan, apply_plan, collect_tree, find_mover, place_moves, plan_moves, predict_costs,
 };
@@ -43,7 +44,9 @@ pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &P
         stop: &stop,
     };
     let predicted = predict_costs(&tree, &order.reading(&tree, &files), &pieces, &model)?;
-    let apply = ApplyOptions { pace: &mut |_| !stop(), progress: &mut |_| {} };
+    // A clock that stands still: the sizes of steps must not depend on the speed of the host.
+    let clock = ManualClock::default();
+    let apply = ApplyOptions { pace: &mut |_| !stop(), progress: &mut |_| {}, clock: &clock };
     let applied = apply_plan(&tree, &moves, &mut *mover, apply)?;
     Ok(Work { files: Some(files_of(&moves, &applied)), predicted })
 }
