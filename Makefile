@@ -7,6 +7,7 @@
 # REPO=path-or-url makes both replay that repository instead of the synthetic history.
 
 SENESCE := target/release/senesce
+DEMO := target/demo/senesce
 GUEST := $(if $(filter 0,$(shell id -u)),,--guest uml)
 PACKAGES_RUN := git build-essential xfsprogs btrfs-progs e2fsprogs util-linux fonts-dejavu-core $(if $(GUEST),user-mode-linux)
 PACKAGES_TEST := $(PACKAGES_RUN) chromium user-mode-linux f2fs-tools nilfs-tools jfsutils reiserfsprogs kmod \
@@ -19,20 +20,26 @@ MDBOOK := target/tools/bin/mdbook
 CARGO_DEB_VERSION := 3.8.0
 CARGO_DEB := target/tools/bin/cargo-deb
 
-.PHONY: demo demo-full test build build-fs bench docs deb rpm test-deb setup-run setup-test setup-deb clean
+.PHONY: demo demo-full test build build-demo build-fs build-dist bench docs deb rpm tarball test-deb test-tarball setup-run setup-test setup-deb clean
 
-demo: RUN := demo $(GUEST)
-demo-full: RUN := run plans/quick-start.toml
-demo demo-full: setup-run build
+demo: RUN := $(DEMO) demo $(GUEST)
+demo: build-demo
+demo-full: RUN := $(SENESCE) run plans/quick-start.toml
+demo-full: build
+demo demo-full: setup-run
 	@# An earlier demo goes, with whatever it left mounted; anything else in its place stays.
 	@if [ -f "$(DEMO_DIR)/plan.toml" ] && [ -f "$(DEMO_DIR)/journal.ndjson" ]; then \
-		$(SENESCE) clean "$(DEMO_DIR)" >/dev/null && ! grep -q " $(abspath $(DEMO_DIR))/" /proc/self/mounts && \
+		$(firstword $(RUN)) clean "$(DEMO_DIR)" >/dev/null && ! grep -q " $(abspath $(DEMO_DIR))/" /proc/self/mounts && \
 		rm -rf --one-file-system "$(DEMO_DIR)"; fi
-	$(SENESCE) $(RUN) --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
+	$(RUN) --out "$(DEMO_DIR)" $(if $(REPO),--repo "$(REPO)")
 
 # The laboratory. It compiles none of the file systems in filesystems/.
 build:
 	cargo build --release --locked --package senesce
+
+# The same in two thirds of the time. The program is slower, which modelled figures do not show.
+build-demo:
+	cargo build --profile demo --locked --package senesce
 
 # Also the program that `senesce fs` and `senesce garden` call: it is found beside senesce, or in PATH.
 build-fs:
@@ -55,21 +62,33 @@ $(MDBOOK): Makefile
 		--root target/tools mdbook
 	@touch $@
 
+# The programs of packages: smaller, but a build takes several times as long.
+build-dist:
+	cargo build --profile dist --locked --package senesce --package senesce-fs
+
 # Packages in target/debian: senesce, senesce-fs, and the debug symbols of each.
 # --quiet hides warnings of cargo-deb about generated files. A test compares these files with the lists.
-deb: setup-deb $(CARGO_DEB) build-fs
-	./.ci/package-files $(SENESCE) target/generated
+deb: setup-deb $(CARGO_DEB) build-dist
+	./.ci/package-files target/dist/senesce target/generated
 	rm -rf target/debian
-	for package in senesce senesce-fs; do \
-		$(CARGO_DEB) --package $$package --no-build --locked --quiet --dbgsym --compress-system || exit; done
+	version="$$(./.ci/package-version)" && for package in senesce senesce-fs; do \
+		$(CARGO_DEB) --package $$package --profile dist --deb-version "$$version" --no-build --locked --quiet --dbgsym --compress-system || exit; done
 
 # The same files as RPM packages, in target/rpm.
 rpm: deb
 	./.ci/rpm
 
+# The same files with static programs, in target/tarball: for distributions with another package format or C library.
+tarball: deb
+	./.ci/tarball
+
 # Installs the packages of `make deb` into a clean Debian. It needs root.
 test-deb: deb
 	./.ci/packages
+
+# Runs the programs of `make tarball` in a directory that has no other program and no library. It needs root.
+test-tarball: tarball
+	./.ci/tarball --test
 
 # Only `deb` needs cargo-deb. It compresses with xz(1), and names the files of debug symbols by build ID.
 $(CARGO_DEB): Makefile

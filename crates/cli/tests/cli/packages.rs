@@ -167,6 +167,18 @@ fn changelog_and_citation_have_the_crate_version() {
 }
 
 #[test]
+fn a_package_of_a_commit_is_older_than_its_release() {
+    let output = Command::new(format!("{PROJECT}/.ci/package-version")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let version = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let release = format!("{}-1", packages()[0].version);
+    let is_tagged = version == release;
+    assert!(is_tagged || version.starts_with(&format!("{}~git", packages()[0].version)), "{version}");
+    let compared = Command::new("dpkg").args(["--compare-versions", &version, "le", &release]).status().unwrap();
+    assert!(compared.success(), "dpkg sorts {version} after {release}");
+}
+
+#[test]
 fn crates_have_what_a_registry_requires() {
     let crates = crates();
     let is_private = |found: &Value| found["publish"].as_array().is_some_and(Vec::is_empty);
