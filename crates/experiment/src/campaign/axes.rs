@@ -250,7 +250,8 @@ mod tests {
                 prop_assert_eq!(plan.seed.0, task.seed);
                 prop_assert_eq!(plan.arms().len(), 1);
                 // Merged results need a name of its own for every arm.
-                prop_assert!(arms.insert(format!("{}{}", plan.arms()[0].name, task.suffix)));
+                let is_new = arms.insert(format!("{}{}", plan.arms()[0].name, task.suffix));
+                prop_assert!(is_new, "{} is the name of two arms", task.suffix);
             }
             prop_assert_eq!(axes.task(axes.count()), None);
             for place in places {
