@@ -160,7 +160,7 @@ impl Ext4Mover {
 
 /// Drops the pages of a range from memory, so that the kernel reads them again one by one.
 ///
-/// The kernel (6.16 to 6.18) keeps pages that were written or read together as one large folio, and
+/// The kernel (measured: 6.18) keeps pages that were written or read together as one large folio, and
 /// moves one page after the other. The first one makes the folio dirty. For each further page, the
 /// kernel then commits the journal up to four times while it holds the locks. A page that was read
 /// alone needs no commit. Advice to read makes such pages.
