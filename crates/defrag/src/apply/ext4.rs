@@ -160,10 +160,10 @@ impl Ext4Mover {
 
 /// Drops the pages of a range from memory, so that the kernel reads them again one by one.
 ///
-/// The kernel (measured: 6.18) keeps pages that were written or read together as one large folio, and
-/// moves one page after the other. The first one makes the folio dirty. For each further page, the
-/// kernel then commits the journal up to four times while it holds the locks. A page that was read
-/// alone needs no commit. Advice to read makes such pages.
+/// The kernel (measured: 6.18) caches pages that were written or read together as one large folio,
+/// and moves one page after the other. The first one makes the folio dirty. For each further page,
+/// the kernel then commits the journal up to four times while it holds the locks. A page that was
+/// read alone needs no commit. Advice to read makes such pages.
 fn drop_large_pages(file: &File, start: u64, length: u64) {
     // Only whole folios are dropped. A page that is dirty or mapped stays.
     let first = start / LARGEST_FOLIO_BYTES * LARGEST_FOLIO_BYTES;
