@@ -9,7 +9,7 @@ use std::{
     os::unix::fs::{FileExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -273,13 +273,18 @@ fn writers_lose_nothing_beside_it() {
         let lab = Lab::new();
         let aged = Aged::new(&lab, case);
         let tree = aged.tree();
-        let stop = AtomicBool::new(false);
+        let (stop, steps) = (AtomicBool::new(false), AtomicUsize::new(0));
         let expected = std::thread::scope(|scope| {
-            let writer = scope.spawn(|| write_until(&tree, &stop));
-            for order in ["readdir", "sorted", "inode"] {
+            let writer = scope.spawn(|| write_until(&tree, &stop, &steps));
+            let stopped = StopOnDrop(&stop);
+            for (turn, order) in ["readdir", "sorted", "inode"].into_iter().enumerate() {
+                // The writer is slow to start on a busy machine.
+                while steps.load(Ordering::Relaxed) < 20 * (turn + 1) && !writer.is_finished() {
+                    std::thread::yield_now();
+                }
                 defrag(&lab, &tree, &["--force", "--order", order]);
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(stopped);
             writer.join().unwrap()
         });
         for (path, content) in expected {
@@ -289,8 +294,18 @@ fn writers_lose_nothing_beside_it() {
     }
 }
 
+/// Stops a writer, also if a panic leaves the scope.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Overwrites, appends, truncates, renames and replaces files, and remembers what each holds.
-fn write_until(tree: &Path, stop: &AtomicBool) -> BTreeMap<PathBuf, Vec<u8>> {
+/// Counts its steps in `steps`.
+fn write_until(tree: &Path, stop: &AtomicBool, steps: &AtomicUsize) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     for (directory, file) in (0..DIRECTORIES).flat_map(|directory| (0..FILES).map(move |file| (directory, file))) {
         files.insert(tree.join(name(directory, file)), content(directory, file));
@@ -337,8 +352,8 @@ fn write_until(tree: &Path, stop: &AtomicBool) -> BTreeMap<PathBuf, Vec<u8>> {
             }
         }
         step += 1;
+        steps.store(step, Ordering::Relaxed);
     }
-    assert!(step > 0);
     files
 }
 
