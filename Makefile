@@ -37,7 +37,7 @@ demo demo-full: setup-run
 build:
 	cargo build --release --locked --package senesce
 
-# The same in two thirds of the time. The program is slower, which modelled figures do not show.
+# Builds senesce in two thirds of the time of `build`. The program is slower. Modelled figures do not depend on this.
 build-demo:
 	cargo build --profile demo --locked --package senesce
 
@@ -62,7 +62,7 @@ $(MDBOOK): Makefile
 		--root target/tools mdbook
 	@touch $@
 
-# The programs of packages: smaller, but a build takes several times as long.
+# Builds the programs of packages. They are smaller, but the build takes several times as long.
 build-dist:
 	cargo build --profile dist --locked --package senesce --package senesce-fs
 
@@ -78,7 +78,7 @@ deb: setup-deb $(CARGO_DEB) build-dist
 rpm: deb
 	./.ci/rpm
 
-# The same files with static programs, in target/tarball: for distributions with another package format or C library.
+# Makes an archive of the same files with static programs, for distributions with another package format or C library.
 tarball: deb
 	./.ci/tarball
 

@@ -110,7 +110,7 @@ impl FreeSpace {
         self.by_length.remove(&(length, start));
     }
 
-    /// Allocates the start of the largest extent. `None` if it is shorter than this.
+    /// Allocates `length` bytes at the start of the largest extent. `None` if it is shorter.
     pub fn take_from_largest(&mut self, length: u64) -> Option<u64> {
         let &(room, start) = self.by_length.last().filter(|(room, _)| *room >= length)?;
         self.remove(start, room);

@@ -5,14 +5,15 @@
 //! Linux 6.3 on:
 //!
 //! - The allocator searches the block groups in the order of their addresses. It first uses groups
-//!   of the size class of the extent, then those without a class, then a new group, then all.
+//!   of the size class of the extent. Then follow groups without a class, a new group, and all
+//!   groups.
 //! - In a group it uses the start of the longest free extent.
-//! - An extent for which no free extent is long enough is halved.
+//! - If no free extent is long enough, the allocator halves the extent.
 //! - Space that becomes free counts as free at once, and is used again after the next commit. The
 //!   model has one commit, when the plug is removed: the kernel then frees thousands of extents.
 //!
-//! The kernel does not store the class of a group. After a mount it guesses the class from five of
-//! the extents of the group, and so does the model. It knows the extents of the tree only.
+//! The kernel does not store the class of a group. After a mount, it derives the class from five of
+//! the extents of the group, and so does the model. The model knows only the extents of the tree.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +32,9 @@ use crate::{
 
 /// Extents of a group from which its class is guessed.
 const SAMPLES: u64 = 5;
-/// A new group has this part of the devices, rounded up to a multiple, up to a number of bytes
-/// (`decide_stripe_size_regular` in the kernel's fs/btrfs/volumes.c). It has whole stripes.
+/// A new group has one part in this number of the bytes of the devices. The size is rounded up to
+/// the multiple, and is at most [`MOST_GROUP_BYTES`] (`decide_stripe_size_regular` in the kernel's
+/// fs/btrfs/volumes.c). A group has whole stripes.
 const NEW_GROUP_PART: u64 = 10;
 const NEW_GROUP_MULTIPLE: u64 = 16 << 20;
 const MOST_GROUP_BYTES: u64 = 1 << 30;
@@ -127,7 +129,7 @@ impl Groups {
         Self { groups, sector_bytes, unallocated, new_group_bytes, reserved, plugged, freed }
     }
 
-    /// Makes freed space free.
+    /// Makes the freed space available again.
     fn commit(&mut self) {
         for extent in self.freed.drain(..) {
             let group = self.groups.iter_mut().find(|group| (group.start..group.end).contains(&extent.physical));
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_goes_to_the_longest_hole_of_a_group_of_its_class() {
+    fn extent_uses_the_longest_hole_of_its_class() {
         // The first group has a long extent, so it is for medium extents.
         let group = GROUP / BLOCK;
         let files = files(&[(10, 100), (group + 10, 2), (group + 20, 2)]);
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_group_comes_before_groups_of_another_class() {
+    fn new_group_precedes_groups_of_another_class() {
         let files = files(&[(10, 100)]);
         let mut groups = Groups::new(&files, &space(&[&[(1000, 5000)]], 8 << 20));
         assert_eq!(groups.allocate(2 * BLOCK), Some(NEW_GROUPS_START + 7 * GROUP));

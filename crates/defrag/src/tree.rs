@@ -100,7 +100,8 @@ impl Tree {
         Ok(space.f_bavail * space.f_frsize)
     }
 
-    /// The space of block groups, if the file system has them and the caller may read it.
+    /// Reads the space of the block groups. `None` if the file system has none, or the caller may
+    /// not read them.
     pub(crate) fn groups(&self) -> Option<BtrfsFreeSpace> {
         collect_btrfs_free_space_as_it_is(&self.path).ok()
     }

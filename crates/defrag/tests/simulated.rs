@@ -1,4 +1,4 @@
-//! Plans on a simulated file system, whose mover stops, skips files and finds no space at any
+//! Plans on a simulated file system. Its mover stops, skips files, or finds no space, at any
 //! moment.
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ struct Disk {
 }
 
 impl Disk {
-    /// Files of these numbers of blocks. The blocks are at every `stride`-th place, so that
-    /// neighbours are apart. `holes`: every file has a hole in its middle.
+    /// Makes files with these numbers of blocks. `stride` scatters the blocks, so that neighbours
+    /// are not adjacent. `holes`: every file has a hole in its middle.
     fn new(sizes: &[u64], stride: usize, holes: bool, free: usize) -> Self {
         let total: u64 = sizes.iter().sum();
         let mut places: Vec<usize> = (0..total as usize).collect();
@@ -45,7 +45,7 @@ impl Disk {
         disk
     }
 
-    /// What a reader of each file finds.
+    /// The contents of each file, as a reader finds them.
     fn contents(&self) -> Vec<BTreeMap<u64, Option<u64>>> {
         let read = |file: &BTreeMap<u64, usize>| file.iter().map(|(at, place)| (*at, self.blocks[*place])).collect();
         self.files.iter().map(read).collect()
@@ -81,7 +81,7 @@ impl Disk {
         self.files.iter().enumerate().map(surveyed).collect()
     }
 
-    /// The free blocks, the last one first of those to use: the longest extents are used first.
+    /// The free blocks, longest extents first, in reverse: the mover pops blocks from the end.
     fn free_places(&self) -> Vec<usize> {
         let all: Vec<usize> = (0..self.blocks.len()).collect();
         let mut extents: Vec<&[usize]> =
@@ -96,7 +96,7 @@ impl Disk {
     }
 }
 
-/// What happens to each file in turn. `None`: it moves.
+/// The fault of each file, in turn. `None`: the file moves.
 type Faults = Vec<Option<Skip>>;
 
 /// Moves files of a simulated disk block by block, and fails as the faults say.
@@ -108,7 +108,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// Copies a block to a free one, and then frees the old one. A stop between leaves the old one.
+    /// Copies a block to a free one, then frees the old one.
     fn move_block(&mut self, entry: usize, logical: u64, to: usize) {
         let place = self.disk.files[entry].get_mut(&logical).expect("the plan moves only blocks of the file");
         let from = std::mem::replace(place, to);
@@ -182,7 +182,7 @@ fn fault() -> impl proptest::strategy::Strategy<Value = Option<Skip>> {
 }
 
 proptest! {
-    /// Any faults and any stop leave all contents, and the counts are those of the work.
+    /// No fault and no stop changes contents, and the counts match the moves.
     #[test]
     fn faults_and_stops_lose_no_block(
         sizes in prop::collection::vec(1u64..40, 1..40),
@@ -224,8 +224,8 @@ proptest! {
         }
     }
 
-    /// A run that is stopped again and again comes to its end: each continues where the last one
-    /// stopped, if that had moved enough.
+    /// Runs that are stopped again and again finish the work. Each run continues where the last one
+    /// stopped, if that one moved enough.
     #[test]
     fn a_repeated_run_continues(sizes in prop::collection::vec(1u64..30, 2..40), stride in 2usize..20) {
         const KEEP: u64 = 40;

@@ -51,7 +51,7 @@ fn finish(campaign: &Campaign, number: u64, kernel: &str) {
         let cell = CellRow { files: 10 * number + pulls, ..CellRow::without_figures(key, "") };
         store.append_cell(&CellResults::of(cell)).unwrap();
     }
-    // Some runs are compacted, as a finished one is.
+    // Every second run is compacted, as a finished run is.
     if number.is_multiple_of(2) {
         store.compact().unwrap();
     }
@@ -73,7 +73,7 @@ fn bytes(campaign: &Campaign) -> Vec<(String, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3))]
     #[test]
-    fn merges_of_tasks_in_any_order_are_equal_byte_for_byte(order in Just((0..6u64).collect::<Vec<_>>()).prop_shuffle()) {
+    fn merge_does_not_depend_on_task_order(order in Just((0..6u64).collect::<Vec<_>>()).prop_shuffle()) {
         let temps = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let merged = temps.each_ref().map(|temp| campaign(temp.path(), 3));
         for number in 0..6 {
@@ -83,8 +83,8 @@ proptest! {
             finish(&merged[1], number, "6.1");
         }
         for campaign in &merged {
-            let told = merge(campaign, false).unwrap();
-            prop_assert_eq!((told.tasks, told.missing.1, told.conflicts.len()), (6, 0, 0));
+            let outcome = merge(campaign, false).unwrap();
+            prop_assert_eq!((outcome.tasks, outcome.missing.1, outcome.conflicts.len()), (6, 0, 0));
         }
         let all = bytes(&merged[0]);
         prop_assert!(all == bytes(&merged[1]));
@@ -95,12 +95,12 @@ proptest! {
 }
 
 #[test]
-fn merged_arms_have_the_names_and_circumstances_of_their_tasks() {
+fn merged_arms_have_names_and_circumstances_of_tasks() {
     let temp = tempfile::tempdir().unwrap();
     let campaign = campaign(temp.path(), 2);
     (0..4).for_each(|number| finish(&campaign, number, "6.1"));
-    let told = merge(&campaign, false).unwrap();
-    assert_eq!(told.unlike_times, ["cpu_model: A in 1 task (0); B in 3 tasks (1, 2, 3)"]);
+    let outcome = merge(&campaign, false).unwrap();
+    assert_eq!(outcome.unlike_times, ["cpu_model: A in 1 task (0); B in 3 tasks (1, 2, 3)"]);
     let results = ResultStore::open_read_only(&campaign.paths.merged().join("results")).unwrap().read_all().unwrap();
     let arms: Vec<_> = results.cells.iter().map(|cell| (cell.key.arm.as_str(), cell.files)).collect();
     let expected = [("ext4.s1", 0), ("ext4.s1", 40), ("ext4.s2", 20), ("ext4.s2", 60)];
@@ -123,11 +123,11 @@ fn missing_tasks_are_listed_and_nothing_is_merged() {
     let temp = tempfile::tempdir().unwrap();
     let campaign = campaign(temp.path(), 20);
     [3, 17].iter().for_each(|&number| finish(&campaign, number, "6.1"));
-    let told = merge(&campaign, false).unwrap();
-    assert_eq!((told.tasks, told.missing.1, &told.missing.0[..4]), (2, 38, &[0, 1, 2, 4][..]));
-    assert!(told.missing.0.len() < 38 && !campaign.paths.merged().join("results").exists());
-    let told = merge(&campaign, true).unwrap();
-    assert_eq!((told.tasks, told.missing.1), (2, 38));
+    let outcome = merge(&campaign, false).unwrap();
+    assert_eq!((outcome.tasks, outcome.missing.1, &outcome.missing.0[..4]), (2, 38, &[0, 1, 2, 4][..]));
+    assert!(outcome.missing.0.len() < 38 && !campaign.paths.merged().join("results").exists());
+    let outcome = merge(&campaign, true).unwrap();
+    assert_eq!((outcome.tasks, outcome.missing.1), (2, 38));
     assert!(campaign.paths.merged().join("results/run.json").exists());
 }
 

@@ -205,8 +205,8 @@ pub fn fragment_free_space(
     Ok(FreeReport { before, reserved_bytes: reserved.bytes, holes, after, distance, filler_bytes })
 }
 
-/// The space that files can use now. Only Btrfs has more of it than its map of free space: the
-/// unallocated space, which statfs counts once for each copy of the data.
+/// Returns the space that files can use now. Only Btrfs can have more than its map of free space
+/// shows: unallocated space. statfs divides that by the number of copies of the data.
 fn collect_available(dir: &Path, kind: Kind, before: &FreeSpaceFigures) -> u64 {
     let told = rustix::fs::statvfs(dir).map_or(before.bytes, |info| info.f_bavail * info.f_frsize);
     if kind == Kind::Btrfs { told } else { told.min(before.bytes) }

@@ -31,7 +31,7 @@ pub(crate) struct EntryReads<'a> {
     pub in_one_piece: Option<&'a [Extent]>,
     /// The content at the places of the best order, or of a plan. `None` if it does not move.
     pub moved: Option<&'a [Extent]>,
-    /// The requests before the moved content. `None` if they are the same.
+    /// The metadata requests before the moved content. `None` if they are those of `metadata`.
     pub moved_metadata: Option<&'a [BlockRequest]>,
     /// Size of the entry, bytes.
     pub size_bytes: u64,

@@ -125,8 +125,8 @@ pub struct MoveCost {
     pub now_seconds: f64,
     /// Seconds with the moved contents at their new places.
     pub after_seconds: f64,
-    /// The part of `after_seconds` for metadata. It does not move, but Btrfs writes what changes to
-    /// new places. `None` if the metadata cannot be read.
+    /// The part of `after_seconds` for metadata. `defrag` does not move it, but Btrfs writes
+    /// changed metadata to new places. `None` if the metadata cannot be read.
     pub metadata_seconds: Option<f64>,
 }
 

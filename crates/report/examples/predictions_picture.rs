@@ -1,5 +1,5 @@
-//! Writes the docs' scatter plot of predicted gains from the kept table: `cargo run -p
-//! senesce-report --example predictions_picture` in the project's directory.
+//! Draws the scatter plot of predicted gains for the docs from the kept table. Run `cargo run -p
+//! senesce-report --example predictions_picture` in the directory of the project.
 
 use senesce_report::{PredictedGain, render_predictions_svg};
 

@@ -1,4 +1,4 @@
-//! The scatter plot of predicted gains of cures, and the gains after the moves.
+//! Draws the scatter plot of the predicted gains of cures against the gains after the moves.
 
 use std::fmt::Write as _;
 
@@ -11,22 +11,22 @@ use crate::{
 /// The gain of a cure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedGain {
-    /// The file system, which has a colour of its own.
+    /// The file system. Each one has a colour.
     pub file_system: String,
-    /// Seconds that a cold read saves, as predicted.
+    /// The predicted gain of a cold read, seconds.
     pub predicted_seconds: f64,
-    /// Seconds that it saves after the moves.
+    /// The gain of a cold read after the moves, seconds.
     pub reached_seconds: f64,
 }
 
 impl PredictedGain {
-    /// Whether the predicted gain is within this share of the other one.
+    /// Whether the predicted gain differs from the reached gain by at most this share of it.
     pub fn is_within(&self, share: f64) -> bool {
         (self.predicted_seconds - self.reached_seconds).abs() <= share * self.reached_seconds
     }
 }
 
-/// The band that counts as kept.
+/// The largest share by which a predicted gain may differ from the reached one.
 const BAND: f64 = 0.1;
 const SIDE: f64 = 460.0;
 const LEFT: f64 = 66.0;
@@ -37,8 +37,8 @@ const DOTS_CSS: &str = include_str!("../assets/reproduction.css");
 
 /// Draws a dot for each cure, the line of equal gains, and the band of 10% around it.
 ///
-/// Gains of zero and below have no place on the logarithmic axes, so they are left out. Out: the
-/// same for the same input.
+/// Omits gains of zero and below, because the axes are logarithmic. Returns the same bytes for the
+/// same input.
 pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
     let drawn = || gains.iter().filter(|gain| gain.predicted_seconds > 0.0 && gain.reached_seconds > 0.0);
     let values = || drawn().flat_map(|gain| [gain.predicted_seconds, gain.reached_seconds]);
@@ -92,9 +92,9 @@ pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
     svg
 }
 
-/// The band of gains that count as kept, and the line of equal gains in it.
+/// Draws the band of 10% and the line of equal gains in it.
 fn draw_band(svg: &mut String, axis: &Axis, x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) {
-    // Beyond the ends of the axis the band leaves the drawing, so its corners are cut.
+    // The band would leave the drawing beyond the ends of the axes, so its corners are cut.
     let (low, high) = (axis.min, axis.max);
     let corners = [
         (low, low),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gain_above_zero_has_a_dot_and_the_legend_counts_all() {
+    fn gains_above_zero_have_dots_and_legend_counts_all() {
         let gains =
             [gain("xfs", 10.5, 10.0), gain("xfs", 12.0, 10.0), gain("ext4", -1.0, 2.0), gain("ext4", 1.0, 1.05)];
         let svg = render_predictions_svg(&gains);

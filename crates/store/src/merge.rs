@@ -48,7 +48,7 @@ struct Output<R> {
 }
 
 impl Merger {
-    /// Starts a merged run in `dir`, which must not exist. It has no results before
+    /// Starts a merged run in `dir`, which must not exist. No reader can open it before
     /// [`Merger::finish`].
     pub fn create(dir: &Path) -> Result<Self, Error> {
         fs::create_dir_all(dir.parent().unwrap_or(Path::new("."))).map_err(|e| Error::io("make directory", dir, e))?;
@@ -71,7 +71,7 @@ impl Merger {
         })
     }
 
-    /// Appends the results of a run. The names of its arms must not be in an earlier one.
+    /// Appends the results of a run. No earlier run may have an arm of the same name.
     pub fn push(&mut self, results: Results) -> Result<(), Error> {
         self.cells.push(results.cells)?;
         self.grep.push(results.grep)?;

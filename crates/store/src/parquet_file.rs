@@ -24,7 +24,7 @@ use crate::Error;
 use crate::results::FORMAT;
 use crate::schema::{Column, ColumnType, Table, TableRow, Value, columns_of, row_of, values_of};
 
-/// The rows of a group in a file of many rows.
+/// The number of rows of a group in the file of a merged run.
 const GROUP_ROWS: usize = 16_384;
 
 /// Encodes the rows as a Parquet file of one group; the same rows give the same bytes.

@@ -216,7 +216,7 @@ pub(crate) trait TableRow: Sized {
     const COLUMNS: &'static [Column];
     /// The cell of the row; none for a table without cells.
     fn key(&self) -> Option<&CellKey>;
-    /// The same, to change it.
+    /// The cell of the row, to change it.
     fn key_mut(&mut self) -> Option<&mut CellKey>;
     /// The values of `COLUMNS`.
     fn values(&self) -> Vec<Value>;

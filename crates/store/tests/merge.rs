@@ -68,18 +68,18 @@ fn merge(tasks: u64) -> usize {
 }
 
 #[test]
-fn memory_of_a_merge_does_not_grow_with_its_tasks() {
+fn merge_memory_does_not_grow_with_tasks() {
     let _alone = ALONE.lock().unwrap();
     // Enough for several groups of rows in every table.
     let (few, many) = (merge(20_000), merge(100_000));
     println!("peak: {few} bytes for 20,000 tasks, {many} for 100,000");
-    // What grows is the description of groups at the end of a file.
+    // Only the description of the groups at the end of a file grows.
     assert!(many < few + few / 10, "{few} bytes for 20,000 tasks, {many} for 100,000");
     assert!(many < 64 << 20, "{many} bytes");
 }
 
 #[test]
-fn merged_results_read_as_the_sum_of_their_parts() {
+fn merged_results_are_the_sum_of_their_parts() {
     let _alone = ALONE.lock().unwrap();
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("results");

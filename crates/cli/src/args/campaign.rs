@@ -14,32 +14,34 @@ pub struct CampaignArgs {
 pub enum CampaignVerb {
     /// Check a grid and list its tasks in a new directory.
     ///
-    /// Prints how to run the tasks. Machines of a cluster must share the directory.
+    /// Prints how to run the tasks. All machines of a cluster must see the directory under the same
+    /// path.
     Plan {
         /// The grid file.
         grid: PathBuf,
-        /// Directory of the campaign. It must not exist, or be empty.
+        /// New directory of the campaign. If it exists, it must be empty.
         #[arg(short, long, value_name = "DIR")]
         out: PathBuf,
     },
     /// Run one task, or continue it after a kill.
     ///
-    /// A finished task is kept, and the command does nothing. Work of a killed attempt on this
-    /// machine is cleaned and continues. The result gets its name DIR/tasks/N when it is complete.
+    /// If the task is finished, the command does nothing. Otherwise it cleans up after a killed
+    /// attempt on this machine, and continues its work. The result is in DIR/tasks/N when it is
+    /// complete.
     ///
     /// Exit codes: 0 the task is finished; 1 an arm failed, and the next attempt repeats it;
-    /// 2 there is no such campaign or task; 3 the machine lacks something, or another process runs
-    /// the task; 130 and 143 interrupted, and the next attempt continues.
+    /// 2 the campaign or the task does not exist; 3 the machine lacks something, or another process
+    /// runs the task; 130 and 143 interrupted, and the next attempt continues.
     Task(CampaignTaskArgs),
     /// Join the results of all tasks into one run, DIR/merged.
     ///
-    /// `report`, `show` and `export` read it. The bytes of its tables do not depend on the order in
-    /// which the tasks were done. Exit code 1: tasks are missing, or circumstances differ that make
-    /// the figures incomparable.
+    /// `report`, `show` and `export` read it. Its tables have the same bytes for every order in
+    /// which the tasks ran. Exit code 1: tasks are missing, or tasks differ in a circumstance, such
+    /// as the kernel, so that their figures are not comparable.
     Merge {
         /// Directory of the campaign.
         dir: PathBuf,
-        /// Merge the finished tasks if others are missing.
+        /// Merge the finished tasks, even if others are missing.
         #[arg(long)]
         partial: bool,
     },
@@ -58,10 +60,11 @@ pub enum CampaignVerb {
     },
     /// Submit all tasks without a result to a cluster.
     ///
-    /// Writes job scripts into DIR/logs, submits a job array for each window of MaxArraySize tasks,
-    /// and a merge that waits for them. Prints the numbers of the jobs.
+    /// Writes job scripts into DIR/logs. Submits a job array for each range of MaxArraySize task
+    /// numbers, and a merge that waits for all arrays. Prints the job numbers. Fails if tasks of
+    /// the campaign are in the queue: use `resume` then.
     Submit(SubmitArgs),
-    /// Print which tasks are done, run or failed, and the time left.
+    /// Print the finished, running, failed and waiting tasks, and the time left.
     Status {
         /// Directory of the campaign.
         dir: PathBuf,
@@ -69,7 +72,7 @@ pub enum CampaignVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Submit again what is missing: tasks without a result that are not in the queue.
+    /// Submit the tasks that have no result and are not in the queue.
     Resume(SubmitArgs),
 }
 
@@ -81,7 +84,8 @@ pub struct CampaignTaskArgs {
     pub number: u64,
     /// Directory on this machine for images and unfinished work.
     ///
-    /// Default: DIR/work. A later attempt continues there if it runs on the same machine.
+    /// Default: DIR/work. A later attempt continues there if it names the same directory on the
+    /// same machine, and the machine was not rebooted.
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
     /// Also read repositories of other users.
@@ -99,17 +103,18 @@ pub struct SubmitArgs {
     /// Print the job scripts. Write and submit nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Run at most N tasks at a time.
+    /// Run at most N tasks at a time. Default: no limit.
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<NonZeroU64>,
     /// Directory on the nodes for images and unfinished work.
     ///
-    /// It may begin with a variable of the node, such as '$TMPDIR'. Default: DIR/work.
+    /// It may start with an environment variable of the node, such as '$TMPDIR'. Default: DIR/work.
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<String>,
-    /// Pass an option to sbatch, such as --sbatch=--exclusive.
+    /// Pass an option to sbatch for the jobs of tasks, such as --sbatch=--exclusive.
     ///
-    /// Repeatable. For example --sbatch=--partition=storage, --sbatch=--gres=nvme:1.
+    /// Repeatable. For example --sbatch=--partition=storage, --sbatch=--gres=nvme:1. The job of the
+    /// merge does not have these options.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
 }

@@ -175,10 +175,10 @@ pub struct DefragArgs {
     /// While a step moves such a file, starting it fails.
     #[arg(long)]
     pub programs: bool,
-    /// Continue work that was stopped.
+    /// Continue a run that was stopped.
     ///
-    /// Plans again, and files that are in order stay. Moves the rest even if the rest alone is not
-    /// worth it. No record of the stopped run is needed.
+    /// Plans again, and skips files that are in order. Moves the other files even if these moves
+    /// alone are not worth it. Needs no record of the stopped run.
     #[arg(long, conflicts_with = "dry_run")]
     pub resume: bool,
     /// Move the files even if it is not worth it.

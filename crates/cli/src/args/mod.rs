@@ -161,8 +161,8 @@ pub enum Verb {
     Run(RunArgs),
     /// Run a grid of experiments on many machines, and merge the results.
     ///
-    /// A grid is a file with plans, file systems, kernels, devices and seeds. Every combination is
-    /// a task. Tasks run in any order, on any machine, by hand or by a scheduler.
+    /// A grid is a file that lists plans, file systems, kernels, devices and seeds. Every
+    /// combination is a task. A user or a scheduler can run the tasks in any order, on any machine.
     #[command(after_long_help = "Examples:\n  \
         senesce campaign plan grid.toml --out /shared/grid    check the grid, list its tasks\n  \
         sudo senesce campaign task /shared/grid 0             run one task, or continue it after a kill\n  \

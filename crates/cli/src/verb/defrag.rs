@@ -273,8 +273,8 @@ impl<'a> Pace<'a> {
     pub(super) fn may_continue(&mut self, bytes: u64) -> bool {
         self.since_pause += bytes.max(LEAST_STEP_BYTES);
         while self.is_idle && self.since_pause >= PAUSE_EVERY_BYTES && self.may_run() {
-            // Requests in flight are those of other programs, or the write-back of the last step.
-            // The next step would make both wait.
+            // Requests in flight are from other programs, or from the write-back of the last step.
+            // Another step would delay both.
             if is_quiet_for_a_pause() && !self.in_flight.has_requests() {
                 self.since_pause = 0;
             }
@@ -429,7 +429,7 @@ fn reached_share(advice: &Advice, after: &[MoveCost]) -> Option<f64> {
     (predicted > 0.0).then(|| ((cost.now_seconds - after.now_seconds) / predicted).max(0.0))
 }
 
-/// The time for which other programs waited for the locks of a file.
+/// Renders the number and the times of the steps that held the locks of a file.
 pub(super) fn steps_line(applied: &Applied) -> String {
     let StepFigures { calls, p99_seconds, longest_seconds, .. } = applied.steps;
     let millis = |seconds: f64| format!("{} ms", figure(seconds * 1e3));

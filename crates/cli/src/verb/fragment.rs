@@ -172,7 +172,7 @@ fn preview_free(args: &FragmentArgs, histogram: &Histogram, options: &FreeOption
         println!("{:#}", document(FREE_SPACE_PLAN_SCHEMA, Planned { plan }));
         return Ok(());
     }
-    // Only Btrfs has space that no block group has.
+    // Only Btrfs has space outside of its block groups.
     let unallocated = match plan.available_bytes.saturating_sub(plan.before.bytes) {
         0 => String::new(),
         bytes => format!(" and {} unallocated", Bytes(bytes)),

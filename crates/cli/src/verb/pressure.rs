@@ -22,8 +22,8 @@ pub(super) fn is_quiet_for_a_pause() -> bool {
     waited * 100 < PAUSE.as_micros() as u64 * PRESSURE_PERCENT
 }
 
-/// The kernel's counts of requests in flight on the devices of a file system. Empty if the devices
-/// are not known.
+/// The paths of the kernel's counts of requests in flight, one for each device of a file system.
+/// Empty if the devices are not known.
 pub(super) struct InFlight(Vec<PathBuf>);
 
 impl InFlight {
@@ -33,14 +33,14 @@ impl InFlight {
             let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
             PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
         });
-        // The device number of a Btrfs is that of no block device.
+        // The device number of a Btrfs does not name a block device.
         let devices = find_btrfs_devices(path).into_iter();
         let devices = devices.filter_map(|device| Some(Path::new("/sys/class/block").join(device.file_name()?)));
         let counts = own.into_iter().chain(devices).map(|device| device.join("inflight"));
         Self(counts.filter(|path| path.exists()).collect())
     }
 
-    /// Whether a device works on a request now.
+    /// Whether a device has requests in flight.
     pub fn has_requests(&self) -> bool {
         let is_busy = |path: &PathBuf| {
             fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|count| count != "0"))

@@ -83,7 +83,8 @@ impl Outcome {
         Self { figures: figures(lab, &merged), logs: (0..tasks).map(log).collect() }
     }
 
-    /// Tasks with other figures. The logs and the tables of logical trees must be equal.
+    /// Returns the tasks whose figures differ. The logs and the tables of logical trees must be
+    /// equal.
     #[track_caller]
     pub(super) fn differing(&self, other: &Self, names: &[String]) -> Vec<usize> {
         assert!(self.logs == other.logs, "the operation logs differ");
@@ -120,8 +121,8 @@ pub(super) fn arms(lab: &Lab, campaign: &str) -> Vec<String> {
     arms.into_iter().map(|(_, arm)| arm).collect()
 }
 
-/// Compares the merged figures of two campaigns. Other programs can start writeback at a time that
-/// no plan determines, so the layout of a few tasks may need another run.
+/// Compares the merged figures of two campaigns. Other programs can start writeback at any time,
+/// and that changes layouts. So the check runs a few tasks again if only they differ.
 #[track_caller]
 pub(super) fn assert_same(lab: &Lab, one: &str, other: &str, tasks: u64) {
     for again in 0..4 {
@@ -141,7 +142,7 @@ pub(super) fn assert_same(lab: &Lab, one: &str, other: &str, tasks: u64) {
     }
 }
 
-/// The state of the running task of a campaign, with this number or any.
+/// Returns the state of a running task: the one with this number, or any.
 pub(super) fn running(campaign: &Path, number: Option<u64>) -> Option<Value> {
     let states = fs::read_dir(campaign.join("state")).ok()?.flatten();
     let running = states.filter(|entry| entry.file_name().to_string_lossy().ends_with(".running.json"));
@@ -193,7 +194,7 @@ fn campaign_needs_neither_root_nor_scheduler() {
 }
 
 #[test]
-fn scratch_of_another_file_system_gets_the_work_and_keeps_nothing() {
+fn scratch_on_another_file_system_is_empty_afterwards() {
     let lab = lab_of_directories();
     lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
     lab.run(["campaign", "task".as_ref(), "c", "0", "-q", "--scratch", &lab.memory().to_string_lossy()]).good();
@@ -262,7 +263,7 @@ fn a_task_runs_in_one_process_at_a_time() {
 }
 
 #[test]
-fn killed_tasks_give_the_figures_of_undisturbed_ones() {
+fn killed_tasks_have_the_figures_of_undisturbed_ones() {
     if !root_or_skip("volumes") {
         return;
     }
@@ -271,7 +272,7 @@ fn killed_tasks_give_the_figures_of_undisturbed_ones() {
     for out in ["calm", "killed"] {
         lab.run(["campaign", "plan", "grid.toml", "--out", out]).good();
     }
-    // As `campaign plan` prints it.
+    // The same command as `campaign plan` prints.
     let mut command = Command::new("sh");
     let line = format!("seq 0 11 | {} --will-cite --jobs 2 {SENESCE} --quiet campaign task calm", parallel.display());
     lab.confine(command.args(["-c", &line]).env("HOME", lab.path("tmp")));
@@ -279,7 +280,7 @@ fn killed_tasks_give_the_figures_of_undisturbed_ones() {
     fs::remove_dir_all(lab.path("tmp")).unwrap();
     fs::create_dir(lab.path("tmp")).unwrap();
     lab.run(["campaign", "merge", "calm"]).good();
-    // Backwards, and every second one is killed in the middle of its arm.
+    // The tasks run in reverse order. Every second one is killed in the middle of its arm.
     let campaign = lab.path("killed");
     for number in (0..12).rev() {
         let word = number.to_string();
@@ -301,7 +302,7 @@ fn killed_tasks_give_the_figures_of_undisturbed_ones() {
     lab.assert_nothing_left();
 }
 
-/// A program in PATH or a directory for root.
+/// Finds a program in PATH, or in the directories of programs for root.
 pub(super) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let dirs = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));

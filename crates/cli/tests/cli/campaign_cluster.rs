@@ -21,8 +21,8 @@ use super::{
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
-/// A cluster of three nodes, which all are this machine. It listens on the loopback device only.
-/// Its daemons stop when it is dropped.
+/// A cluster of three nodes on this machine. Its daemons listen on the loopback device only, and
+/// stop when it is dropped.
 struct Cluster {
     dir: TempDir,
     daemons: Vec<Child>,
@@ -36,7 +36,7 @@ impl Cluster {
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut cluster = Self { dir, daemons: Vec::new() };
         let path = |name: &str| cluster.path(name).display().to_string();
-        // Held until all are known, so that they differ.
+        // All listeners stay open until all ports are known, so that the ports differ.
         let listeners: Vec<TcpListener> = (0..4).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
         drop(listeners);
@@ -173,8 +173,7 @@ enum Loss {
     Requeue,
 }
 
-/// Tries to lose a task that is in the middle of its run. Returns whether it was lost: it may have
-/// ended meanwhile.
+/// Tries to lose a task in the middle of its run. Returns `false` if the task finished first.
 fn lose(cluster: &Cluster, lab: &Lab, loss: Loss) -> bool {
     let campaign = lab.path("lost");
     let state = wait_for("task in the middle of its run", || {
@@ -184,7 +183,7 @@ fn lose(cluster: &Cluster, lab: &Lab, loss: Loss) -> bool {
     });
     let task = state["task"].as_u64().unwrap();
     println!("task {task}: {loss:?}");
-    // An array has five tasks, and is named after its first one.
+    // An array has five tasks. Its name contains the number of its first task.
     let (first, index) = (task / 5 * 5, task % 5);
     let is_of_task = |name: &str, at: &str| name.ends_with(&format!("-{first}")) && at == index.to_string();
     let job = || {
@@ -249,7 +248,7 @@ fn losses_on_a_cluster_change_no_figure() {
     for loss in losses {
         while !lose(&cluster, &lab, loss) {}
     }
-    // What was requeued ends by itself. What was killed does not.
+    // Slurm runs a requeued task again. It does not repeat a killed one.
     cluster.wait_empty();
     for node in NODES {
         cluster.run("scontrol", &["update", &format!("nodename={node}"), "state=resume"]);

@@ -1,4 +1,4 @@
-//! Bad input of `defrag`: file systems that it refuses, and files that it skips, counts and names.
+//! Bad input of `defrag`: it refuses some file systems. It skips, counts and names some files.
 
 use std::{
     fs,
@@ -103,7 +103,7 @@ fn files_that_cannot_move_are_counted_and_named() {
             must("chattr", &["+C", &other]);
         }
         fs::write(&other, vec![7; 30_000]).unwrap();
-        // Its neighbours in the order of reading are at other places, so it is part of the plan.
+        // In the order of reading, it is not adjacent to its neighbours. So the plan moves it.
         let running = (kind == "ext4").then(|| Running::start(&tree.join("d08/running")));
         must("sync", &["-f", &text(&tree)]);
         must("chattr", &["+i", &immutable]);
@@ -159,7 +159,7 @@ fn files_without_space_are_counted() {
     }
 }
 
-/// A run that was stopped is continued, even if the rest alone is not worth it.
+/// `--resume` continues a stopped run, even if the remaining moves alone are not worth it.
 #[test]
 fn resume_moves_the_rest() {
     if !root_or_skip("mounting") {

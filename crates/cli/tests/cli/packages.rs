@@ -167,7 +167,7 @@ fn changelog_and_citation_have_the_crate_version() {
 }
 
 #[test]
-fn a_package_of_a_commit_is_older_than_its_release() {
+fn untagged_package_is_older_than_its_release() {
     let output = Command::new(format!("{PROJECT}/.ci/package-version")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let version = String::from_utf8(output.stdout).unwrap().trim().to_owned();

@@ -212,8 +212,8 @@ impl Files<'_, '_> {
         if !self.mover.moves_programs && stat.st_mode & 0o111 != 0 {
             return Err(Skip::Program);
         }
-        // In the call, the kernel would read page by page, and wait for writes, while it holds the
-        // locks.
+        // Otherwise the kernel reads page by page and waits for writes within the call, while it
+        // holds the locks.
         sys::wait_for_writes(&own, range.logical, range.length);
         read_into_cache(&own, range.logical, range.length);
         let block_bytes = self.mover.block_bytes;
@@ -232,7 +232,7 @@ impl Files<'_, '_> {
         self.written_bytes += moved;
         self.writing.start(&own, range.entry, (range.logical, moved));
         for (entry, start, length) in self.writing.take_old() {
-            // A file that changed is written with the next commit.
+            // If the file changed, the next commit writes it.
             if let Ok((file, _)) = self.tree.open(entry, OFlags::RDONLY) {
                 sys::wait_for_writes(&file, start, length);
             }

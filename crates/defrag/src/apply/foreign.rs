@@ -1,6 +1,6 @@
 //! Names of file systems whose files cannot move.
 
-/// The name of a file system that cannot be moved, and what the user can do.
+/// Returns the name of a file system that `defrag` refuses, and a hint for the user.
 pub(super) fn describe_foreign(magic: u64) -> (String, Option<&'static str>) {
     const ON_SERVER: Option<&str> = Some("run the command on the server, on the file system that stores the files");
     const BELOW: Option<&str> = Some("name a directory of the file system below it, such as the upper directory");

@@ -175,8 +175,8 @@ impl BatchReport {
 
 /// Moves files on one kind of file system.
 pub trait Mover {
-    /// Moves a batch, one step after the other. If a step may not run, the work stops after the
-    /// files that are moved so far.
+    /// Moves a batch step by step. If a step may not run, the work stops. The files that moved
+    /// before stay at their new places.
     ///
     /// The report has the files that cannot be moved. Contents, names, inode numbers and times of
     /// all files stay.
@@ -262,7 +262,7 @@ pub struct ApplyOptions<'a> {
     pub pace: &'a mut dyn FnMut(u64) -> bool,
     /// Called after each batch with the planned bytes of all batches so far.
     pub progress: &'a mut dyn FnMut(u64),
-    /// Times the steps, which decides their sizes.
+    /// Times the steps. The time of a step decides the size of the next one.
     pub clock: &'a dyn Clock,
 }
 
@@ -354,7 +354,7 @@ fn by_file(batch: &Batch) -> impl Iterator<Item = &[Part]> {
 
 /// Asks the kernel to read the contents of a batch in the order of the device, so that the moves
 /// find them in memory. A disk then seeks in one direction only. Each read is a step for the pace.
-/// `cached` is called before the reads of each file with its first byte and its length.
+/// Before the reads of each range, it calls `cached` with the file, the start and the length.
 fn prefetch(tree: &Tree, batch: &Batch, steps: &mut Steps<'_>, cached: fn(&File, u64, u64)) {
     let mut parts: Vec<(u64, &Part)> = Vec::new();
     for part in &batch.parts {
@@ -386,7 +386,7 @@ fn read_into_cache(file: &File, start: u64, length: u64) {
     let mut buffer = vec![0; length.min(READ_BYTES) as usize];
     let mut done = 0;
     while done < length {
-        // If it fails, the call that needs the pages fails, too.
+        // If the read fails, the call that needs the pages reports the error.
         match file.read_at(&mut buffer[..(length - done).min(READ_BYTES) as usize], start + done) {
             Ok(0) | Err(_) => return,
             Ok(read) => done += read as u64,

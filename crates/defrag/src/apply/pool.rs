@@ -14,7 +14,7 @@ use crate::{Tree, plan::Batch};
 /// A donor is good enough if its pieces have this length on average, bytes. A disk reads that in
 /// several times the time of a seek.
 const GOOD_PIECE_BYTES: u64 = 8 << 20;
-/// Other programs keep one part in this number of the free space.
+/// One part in this number of the free space stays for other programs.
 const KEPT_SHARE: u64 = 8;
 /// The pool reserves at most this multiple of the wanted space.
 const MOST_TIMES: u64 = 16;
@@ -43,8 +43,8 @@ impl Donor {
     /// Reserves a pool, and keeps its longest extents.
     fn from_pool(tree: &Tree, batch: &Batch, bytes: u64) -> Result<Self, Skip> {
         let file = tree.create_unnamed(batch.parts.iter().map(|part| part.entry))?;
-        // Blocks that earlier batches left are free after a commit. XFS first frees the files
-        // without a name, and `fstatvfs` makes it start.
+        // The blocks of earlier batches are free after a commit. XFS must first free the files
+        // without a name, and `fstatvfs` starts that work.
         rustix::fs::fstatvfs(&file).map_err(Skip::of)?;
         rustix::fs::syncfs(&file).map_err(Skip::of)?;
         let space = rustix::fs::fstatvfs(&file).map_err(Skip::of)?;

@@ -11,7 +11,7 @@
 //! Newer kernels use the longest hole of a block group first, so they alternate between holes of
 //! the same length. So the plug remembers the end of every run of its donors.
 //!
-//! The decisions are the same for the kernel's space and for a model of it, which predicts places.
+//! The same code decides for the kernel's space and for a model of it. The model predicts places.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(crate) trait Space {
     /// Keeps the space of a donor in the plug.
     fn plug(&mut self, donor: &Self::Donor, parts: &[Part]) -> Result<(), Skip>;
 
-    /// Gives the space of the plug back.
+    /// Frees the space of the plug.
     fn unplug(&mut self);
 
     /// Bytes that are free.
@@ -143,7 +143,7 @@ impl<D> Donated<'_, D> {
 /// Runs of adjacent donors.
 pub(crate) struct Runs {
     plug: Option<Plug>,
-    /// Whether small holes may be filled. Not on a file system with quotas: the plug would count in
+    /// Whether the plug may fill small holes. It may not if quotas are on: the plug would count in
     /// the quota of the subvolume, and other programs would find no space.
     may_plug: bool,
     /// End of the last donor of each size class on the device.
@@ -175,7 +175,7 @@ impl Runs {
         }
         let reserved = self.reserve_all(space, batch, pace, report);
         if reserved.is_err() {
-            // After any error, other programs get the space of the plug back.
+            // After any error, the space of the plug is free for other programs.
             self.unplug(space);
         }
         reserved

@@ -35,7 +35,8 @@ pub(super) fn dedupe(
             return Ok(false);
         }
         let step = steps.next_bytes(length - done);
-        // The kernel compares pages. In the call, it would read them while it holds the locks.
+        // The kernel compares pages. If they are not in memory, it reads them while it holds the
+        // locks.
         read_into_cache(donor, from + done, step);
         read_into_cache(target, to + done, step);
         let share = || sys::dedupe_range((donor, from + done), (target, to + done), step);

@@ -1,8 +1,7 @@
-//! The calls that hold locks of a file: when the next one may start, its size, and how long it
-//! takes.
+//! Starts, sizes and times the calls that hold locks of a file.
 //!
 //! Other programs wait while such a call runs. Its time depends on the kernel, the device and the
-//! load, so the time of each call decides the size of the next one.
+//! load. So the time of each call decides the size of the next one.
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
@@ -11,12 +10,12 @@ use serde::Serialize;
 
 /// The longest range of one call, bytes.
 const MOST_BYTES: u64 = 2 << 20;
-/// The shortest range of one call of a longer range, bytes.
+/// The shortest call, bytes. The last call of a range can be shorter.
 const LEAST_BYTES: u64 = 64 << 10;
 /// The range of the first call, bytes.
 const FIRST_BYTES: u64 = 256 << 10;
-/// A call should take at most this time. It is a fifth of 50 ms, because a call sometimes waits for
-/// the journal, too.
+/// A call should take at most this time. It is a fifth of the aim of 50 ms, because a call
+/// sometimes also waits for the journal.
 const MOST_MICROS: u64 = 10_000;
 
 /// Longer times count as this one: an hour.
@@ -25,7 +24,7 @@ const MOST_TIMED_MICROS: u64 = 3_600_000_000;
 /// The times of the calls that held locks of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StepFigures {
-    /// Calls.
+    /// The number of calls.
     pub calls: u64,
     /// The median time of a call, seconds.
     pub median_seconds: f64,
@@ -52,8 +51,8 @@ impl<'a> Steps<'a> {
         Self { pace, clock, is_stopped: false, next_bytes: FIRST_BYTES, micros }
     }
 
-    /// Whether the next step may run, of `bytes`. Waits if the caller wants to. After `false`, no
-    /// step may run.
+    /// Asks the pace whether a step of `bytes` may run. The pace can wait. After `false`, no step
+    /// may run.
     pub fn may_start(&mut self, bytes: u64) -> bool {
         self.is_stopped |= !(self.pace)(bytes);
         !self.is_stopped
@@ -64,12 +63,13 @@ impl<'a> Steps<'a> {
         self.is_stopped
     }
 
-    /// The bytes of the next call, of a range of which `left` bytes are left.
+    /// Returns the size of the next call, if `left` bytes of a range are left.
     pub fn next_bytes(&self, left: u64) -> u64 {
         left.min(self.next_bytes)
     }
 
-    /// Makes a call that holds locks while it moves `bytes`.
+    /// Runs and times a call that holds locks while it moves `bytes`. Adapts the size of the next
+    /// one.
     pub fn time<T>(&mut self, bytes: u64, call: impl FnOnce() -> T) -> T {
         let start = self.clock.now();
         let result = call();
@@ -101,7 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Calls of as many bytes as allowed, with this time for each MiB and each call.
+    /// Runs calls of the largest allowed size. Each takes this time for each MiB and for itself.
     fn run(calls: usize, micros_per_mib: u64, micros_per_call: u64) -> (Vec<u64>, StepFigures) {
         let (clock, mut pace) = (ManualClock::default(), |_: u64| true);
         let mut steps = Steps::new(&mut pace, &clock);

@@ -1,13 +1,13 @@
-//! Writes to the device that the kernel has started but not finished.
+//! Starts writes of moved contents, and limits the amount that is not finished.
 //!
-//! Without them, moved contents stay in memory until the file system commits. A program that syncs
-//! a file at that time would wait for all of them.
+//! Otherwise moved contents stay in memory until the file system commits. A program that syncs a
+//! file at that time then waits for all of them.
 
 use std::{collections::VecDeque, fs::File};
 
 use super::sys;
 
-/// At most this amount is on its way to the device, bytes.
+/// At most this amount of started writes is unfinished, bytes.
 const MOST_BYTES: u64 = 2 << 20;
 
 /// Ranges of files whose write has started, the oldest first.
@@ -30,7 +30,8 @@ impl<T> Writing<T> {
         self.bytes += length;
     }
 
-    /// The oldest ranges, for which the caller waits before it starts others.
+    /// Removes and returns the oldest ranges above the limit. The caller waits for their writes
+    /// before it starts others.
     pub fn take_old(&mut self) -> Vec<(T, u64, u64)> {
         let mut old = Vec::new();
         while self.bytes > MOST_BYTES

@@ -1,4 +1,5 @@
-//! One attempt at a task: where it works, what an earlier attempt left, and the result.
+//! One attempt at a task: its working directory, the cleanup after an earlier attempt, and the
+//! result.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -19,10 +20,10 @@ use crate::{
     run::{plan_hash, plan_text},
 };
 
-/// The letters of a boot in a name.
+/// The number of letters of the boot ID in file names.
 const BOOT_LETTERS: usize = 12;
 
-/// The machine and the time of an attempt: of one under way, of one that failed, of a finished one.
+/// The machine and the times of an attempt that runs, failed or finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskState {
     /// The task.
@@ -33,11 +34,11 @@ pub struct TaskState {
     pub boot: String,
     /// The process.
     pub pid: u32,
-    /// The ticks of its start, so that a later process of this number is another one.
+    /// Start of the process, ticks. It distinguishes a later process with the same PID.
     pub start_ticks: u64,
     /// Start of the attempt.
     pub begun_unix_seconds: u64,
-    /// Its end. `None`: it is under way.
+    /// End of the attempt. `None`: it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_unix_seconds: Option<u64>,
     /// Why it failed. `None`: it did not.
@@ -55,23 +56,23 @@ pub struct Attempt<'a> {
     state: TaskState,
     running: PathBuf,
     lock_path: PathBuf,
-    /// Held by this process only. The kernel releases it after a kill.
+    /// The lock of the task on this machine. The kernel releases it after a kill.
     _lock: File,
 }
 
-/// How an attempt begins.
+/// The start of an attempt.
 pub enum Begun<'a> {
-    /// The task is finished already.
+    /// The task is already finished.
     Finished,
-    /// Work in this directory: a new run if it does not exist, else a run to resume.
+    /// The task is not finished. [`Attempt::is_resumable`] says whether a run exists to resume.
     Work(Box<Attempt<'a>>),
 }
 
 impl<'a> Attempt<'a> {
-    /// Begins an attempt at a task. Unfinished work is below `scratch`, or in the directory of the
-    /// campaign. Cleans what an earlier attempt on this machine left, and keeps its finished part.
+    /// Starts an attempt at a task. Unfinished work is below `scratch`, or in the directory of the
+    /// campaign. Cleans up after an earlier attempt on this machine, and keeps its finished part.
     ///
-    /// Errors: there is no such task; another process of this machine does it.
+    /// Errors: the task does not exist; another process of this machine runs it.
     pub fn begin(
         campaign: &'a Campaign,
         number: u64,
@@ -145,7 +146,7 @@ impl<'a> Attempt<'a> {
         self.work.exists()
     }
 
-    /// The name of a file for the plan, for programs that read it from a file.
+    /// The path of a plan file, for programs that read the plan from a file.
     pub fn plan_file(&self) -> PathBuf {
         let mut name = self.work.as_os_str().to_owned();
         name.push(".toml");
@@ -158,8 +159,8 @@ impl<'a> Attempt<'a> {
         fs::write(&path, plan_text(&self.plan, &path)?).map_err(Error::io("write", path))
     }
 
-    /// Releases what a killed attempt on this machine holds. Removes its work unless the task can
-    /// continue there.
+    /// Releases the resources of a killed attempt on this machine. Removes its work unless the task
+    /// can continue there.
     fn clean_work(&self) -> Result<(), Error> {
         remove_tree(&self.unpublished())?;
         if !self.work.exists() {
@@ -169,8 +170,8 @@ impl<'a> Attempt<'a> {
         if let Some(left) = actions.iter().find(|action| action.is_failure()) {
             return Err(Error::RunDirectory {
                 path: self.work.clone(),
-                problem: format!("has something that a killed attempt left: {left}"),
-                hint: "see what still uses it, then run: senesce clean",
+                problem: format!("has a resource that a killed attempt left: {left}"),
+                hint: "find and stop the process that uses it, then run: senesce clean",
             });
         }
         if !self.can_continue() {
@@ -190,8 +191,8 @@ impl<'a> Attempt<'a> {
             if format == JOURNAL_FORMAT && plan_hash == expected && senesce == self.world.senesce_version)
     }
 
-    /// Makes the run in [`work`](Self::work), which is complete, the result of the task. If another
-    /// machine finished the task meanwhile, its result stays.
+    /// Publishes the complete run in [`work`](Self::work) as the result of the task. If another
+    /// machine finished the task first, its result stays.
     pub fn finish(mut self) -> Result<(), Error> {
         let paths = RunPaths::new(&self.work);
         for dir in [paths.volumes(), paths.spool()] {
@@ -212,7 +213,7 @@ impl<'a> Attempt<'a> {
         remove_file(&self.plan_file())
     }
 
-    /// Copies the run beside the results, and gives it its name at the end.
+    /// Copies the run into the directory of results under a temporary name, then renames it.
     fn copy_to(&self, place: &Path) -> Result<(), Error> {
         let copy = self.unpublished();
         copy_tree(&self.work, &copy).map_err(Error::io("copy", &self.work))?;
@@ -223,7 +224,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Records why the attempt failed. The next one continues its work.
+    /// Records the reason of a failure. The next attempt continues the work.
     pub fn fail(mut self, reason: &str) -> Result<(), Error> {
         self.state.ended_unix_seconds = Some(self.world.clock.unix_seconds());
         self.state.reason = Some(reason.to_owned());
@@ -234,7 +235,7 @@ impl<'a> Attempt<'a> {
         self.campaign.paths.state().join(format!("{}.failed.json", self.task.number))
     }
 
-    /// A copy of this machine that has no name yet.
+    /// The temporary path of the result of this machine, before the rename.
     fn unpublished(&self) -> PathBuf {
         self.campaign.paths.tasks().join(format!(".{}.{}.new", self.task.number, boot_name(&self.state.boot)))
     }
@@ -247,7 +248,8 @@ impl<'a> Attempt<'a> {
 }
 
 impl Drop for Attempt<'_> {
-    /// The attempt no longer runs. After a kill, the file stays, and its process is gone.
+    /// Removes the state and the lock. After a kill, both files stay, but their process does not
+    /// exist.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.running);
         let _ = fs::remove_file(&self.lock_path);
@@ -259,7 +261,7 @@ fn boot_name(boot_id: &str) -> String {
     boot_id.chars().filter(char::is_ascii_alphanumeric).take(BOOT_LETTERS).collect()
 }
 
-/// A state. `None`: there is none, or it is damaged.
+/// Reads a state. `None`: the file does not exist, or it is damaged.
 pub(super) fn read_state(path: &Path) -> Option<TaskState> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
@@ -269,7 +271,7 @@ pub(super) fn is_finished(campaign: &Campaign, number: u64) -> bool {
     campaign.paths.task(number).is_dir()
 }
 
-/// Whether the process of a state runs. `None`: it is of another machine.
+/// Whether the process of a state runs. `None`: it is on another machine, or of an earlier boot.
 pub(super) fn is_running(state: &TaskState, host: &dyn Host) -> Option<bool> {
     let own = host.this_process().ok()?;
     let process =

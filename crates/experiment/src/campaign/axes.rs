@@ -11,7 +11,7 @@ use super::{
 use crate::plan::{FileSystem, Plan, PlanError};
 
 /// The axes of a grid with their values. Seeds vary slowest, then devices, workloads, file systems
-/// and kernels: a campaign that stops early has whole repetitions.
+/// and kernels. So a campaign that stops early has complete repetitions.
 #[derive(Clone, Debug)]
 pub struct Axes {
     name: String,
@@ -61,11 +61,11 @@ pub struct Task {
     pub file_system: String,
     /// The kernel that runs it.
     pub kernel: KernelName,
-    /// The device that its volumes imitate. `None`: the device of the images themselves.
+    /// The modelled device of its volumes. `None`: the device that stores the images.
     pub device: Option<String>,
     /// Its seed.
     pub seed: u64,
-    /// What follows the names of its arms in merged results.
+    /// The suffix of the names of its arms in merged results.
     pub suffix: String,
 }
 
@@ -92,18 +92,18 @@ impl Axes {
         }
         let labels: Vec<String> = workloads.iter().map(|workload| workload.label.clone()).collect();
         if has_duplicates(&labels) {
-            return wrong("plan", format!("gives two workloads one name ({}); set name = \"…\"", labels.join(", ")));
+            return wrong("plan", format!("has two workloads of one name: {}; set name = \"…\"", labels.join(", ")));
         }
         let devices: Vec<String> = grid.devices.iter().map(|device| stem(device)).collect();
         if has_duplicates(&devices) {
-            return wrong("devices", format!("gives two devices one name: {}", devices.join(", ")));
+            return wrong("devices", format!("has two devices of one name: {}; rename a file", devices.join(", ")));
         }
         for (key, labels) in [("plan", &labels), ("devices", &devices)] {
             let is_label = |label: &&String| {
                 label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) && !label.is_empty()
             };
             if let Some(bad) = labels.iter().find(|label| !is_label(label)) {
-                let problem = format!("gives the name {bad:?}; names of arms need letters, digits, '-' and '_'");
+                let problem = format!("has the name {bad:?}; use only letters, digits, '-' and '_'");
                 return wrong(key, problem);
             }
         }
@@ -120,7 +120,8 @@ impl Axes {
             }
         }
         if targets.is_empty() {
-            return wrong("kernel.file_systems", "leaves all file systems of the plans out".to_owned());
+            let problem = "has no file system of the plans; add one of them";
+            return wrong("kernel.file_systems", problem.to_owned());
         }
         let or_own = |given: Vec<Option<String>>| if given.is_empty() { vec![None] } else { given };
         let seeds: Vec<Option<u64>> = grid.seeds.iter().copied().map(Some).collect();
@@ -266,9 +267,9 @@ mod tests {
     fn absent_axes_keep_the_values_of_the_plan() {
         let axes = axes(1, 0, 0, 0, 0);
         let tasks: Vec<Task> = (0..axes.count()).map(|number| axes.task(number).unwrap()).collect();
-        let told: Vec<_> =
+        let found: Vec<_> =
             tasks.iter().map(|task| (task.file_system.as_str(), task.device.as_deref(), task.seed)).collect();
-        assert_eq!(told, [("ext4", Some("nvme"), 1), ("xfs", Some("nvme"), 1)]);
+        assert_eq!(found, [("ext4", Some("nvme"), 1), ("xfs", Some("nvme"), 1)]);
         assert!(tasks.iter().all(|task| task.suffix.is_empty() && task.kernel == KernelName::Host));
     }
 
@@ -280,7 +281,7 @@ mod tests {
         let plan = Plan::parse(Path::new("p"), PLAN).unwrap();
         let grid = |text: &str| Grid::parse(path, text).unwrap();
         let error = Axes::of(&grid(text), vec![plan.clone(); 2], path).unwrap_err().to_string();
-        assert!(error.contains("two workloads one name"), "{error}");
+        assert!(error.contains("two workloads of one name"), "{error}");
         let dotted = grid(&text.replace("b/p.toml\"", "b/p.toml\"\nname = \"p.q\""));
         let error = Axes::of(&dotted, vec![plan; 2], path).unwrap_err().to_string();
         assert!(error.contains("\"p.q\""), "{error}");

@@ -6,9 +6,9 @@ use senesce_store::{CircumstanceRow, Role};
 
 use super::Task;
 
-/// The most values of a circumstance that are kept.
+/// A comparison keeps at most this number of values of a circumstance.
 const MOST_VALUES: usize = 8;
-/// The most tasks that a message names for a value.
+/// A message names at most this number of tasks for a value.
 const MOST_NAMED: usize = 5;
 
 /// The values that tasks recorded, and which tasks recorded them. Its size does not depend on the
@@ -43,7 +43,7 @@ enum Scope {
     FileSystem,
 }
 
-/// Circumstances that change layout or the operations: the tasks of a scope must agree in them.
+/// Circumstances that change the layout or the operations. The tasks of a scope must agree in them.
 const BINDING: [(&str, Scope); 6] = [
     ("senesce.version", Scope::All),
     ("git.version", Scope::All),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn another_kernel_is_a_conflict_and_another_processor_is_not() {
+    fn another_kernel_conflicts_but_another_processor_does_not() {
         let mut comparison = Comparison::default();
         for number in 0..9 {
             let release = if number == 4 { "6.12" } else { "6.1" };

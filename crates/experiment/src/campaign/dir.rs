@@ -7,8 +7,8 @@
 //! tasks.tsv          a line for each task, for readers and schedulers; checked at each use
 //! tasks/N            the finished run of task N; its name is written once, by a rename
 //! work/N.BOOT        unfinished work of task N on the machine with this boot
-//! state/N.*.json     task N runs, or failed
-//! logs/              output of jobs
+//! state/N.*.json     the running attempt at task N, or its last failure
+//! logs/              job scripts and their output
 //! merged/            the merged run
 //! ```
 
@@ -30,10 +30,10 @@ use crate::{
 /// The version of `campaign.json`.
 pub const CAMPAIGN_FORMAT: &str = "senesce-campaign/1";
 
-/// The letters of the name of a campaign.
+/// The number of letters of the ID of a campaign.
 const ID_LETTERS: usize = 12;
 
-/// The most tasks of a campaign.
+/// A campaign has at most this number of tasks.
 const MOST_TASKS: u64 = 1_000_000;
 
 /// The hint for a file that was changed by hand.
@@ -87,7 +87,7 @@ impl CampaignPaths {
         self.dir.join("state")
     }
 
-    /// The output of jobs.
+    /// The directory of job scripts and their output.
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
     }
@@ -107,8 +107,8 @@ impl CampaignPaths {
 struct Description {
     format: String,
     name: String,
-    /// Names this campaign in jobs and directories. Another campaign of the same grid has another
-    /// one.
+    /// Names this campaign in jobs and directories. A campaign of the same grid in another
+    /// directory has another ID.
     id: String,
     /// Hash of the grid and its plans.
     hash: String,
@@ -150,7 +150,7 @@ impl Campaign {
         let campaign = Self::of(paths, (grid, path), (&texts, &sources), (id, hash), begun_in)?;
         let count = campaign.count();
         if count > MOST_TASKS {
-            let problem = format!("has {count} tasks; at most {MOST_TASKS} are possible");
+            let problem = format!("has {count} tasks; the limit is {MOST_TASKS}");
             return Err(PlanError::Contradiction { path: path.to_owned(), key: "grid".into(), problem }.into());
         }
         for task in campaign.tasks() {
@@ -230,7 +230,7 @@ impl Campaign {
         if hash_of(&text, &texts) != described.hash {
             return Err(wrong(
                 &paths.grid(),
-                "or a plan beside it was changed after the campaign was planned".into(),
+                "or a file in plans/ was changed after the campaign was planned".into(),
                 PLAN_AGAIN,
             ));
         }
@@ -258,8 +258,8 @@ impl Campaign {
         Ok(Self { paths, grid, axes, id, hash, begun_in })
     }
 
-    /// Refuses a list of tasks that is not that of the grid. A missing list is no error: no command
-    /// needs it.
+    /// Refuses a list of tasks that differs from the grid. A missing list is no error, because no
+    /// command needs it.
     fn check_list(&self) -> Result<(), Error> {
         let path = self.paths.list();
         let file = match File::open(&path) {
@@ -269,7 +269,7 @@ impl Campaign {
         let changed = |line: usize| Error::RunDirectory {
             path: path.clone(),
             problem: format!("differs from the grid in line {line}: it was changed by hand"),
-            hint: "remove it, or restore it: the grid decides which tasks there are",
+            hint: "remove the list (no command needs it), or restore it; the grid determines the tasks",
         };
         let mut file = BufReader::new(file);
         let mut found = Vec::new();
@@ -389,7 +389,7 @@ mod tests {
             "task\tworkload\tfile_system\tkernel\tdevice\tseed\n0\tp\text4\thost\t\t3\n1\tp\text4\thost\t\t5\n"
         );
         let out = campaign.paths.dir.clone();
-        // Whatever is edited, the campaign is refused with the line.
+        // Every edit is refused, and the message has its line.
         for (edited, line) in [
             (list.replace("\t5\n", "\t6\n"), "line 3"),
             (list.replace("1\tp", "2\tp"), "line 3"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_combination_without_sense_is_refused_when_it_is_planned() {
+    fn plan_refuses_a_combination_without_sense() {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("p.toml"), PLAN).unwrap();
         let grid = "format = \"senesce-grid/1\"\nname = \"g\"\n[[plan]]\npath = \"p.toml\"\nprofiles = [\"agrawal\"]\n";

@@ -22,7 +22,7 @@ pub const GRID_FORMAT: &str = "senesce-grid/1";
 pub struct Grid {
     /// Version of the format: `senesce-grid/1`.
     pub format: String,
-    /// Short name; tasks, jobs and the merged run are named after it.
+    /// Short name of the campaign. The names of tasks and of the merged run contain it.
     pub name: String,
     /// The purpose of the campaign, for readers of the report.
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct GridPlan {
     /// The plan file. A relative path starts at the directory of the grid. Paths in the plan start
     /// at the working directory.
     pub path: String,
-    /// Name in the results. Default: the name of the file without its ending.
+    /// Name in the results. Default: the name of the file without its extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// For `workload.kind = "profile"`: profiles, built-in ones (`senesce profile list`) or files.
@@ -76,10 +76,10 @@ pub struct GridKernel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KernelName {
-    /// The kernel of the machine. It needs root.
+    /// The kernel of the machine. The tasks need root.
     #[default]
     Host,
-    /// A guest kernel, user-mode Linux, as of `run --guest uml`. It needs no root.
+    /// A guest kernel, user-mode Linux, as in `run --guest uml`. The tasks need no root.
     Uml,
 }
 
@@ -108,7 +108,7 @@ impl Grid {
             Err(PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem: problem.to_owned() })
         };
         if !is_name(&self.name) {
-            return wrong("name", "must be letters, digits, '-', '_' and '.' and not begin with '.'");
+            return wrong("name", "must have only letters, digits, '-', '_' and '.', and not start with '.'");
         }
         if self.plans.is_empty() {
             return wrong("plan", "names no plan; add [[plan]] with path = \"FILE.toml\"");
@@ -134,7 +134,7 @@ impl Grid {
             }
         }
         if let Some(left) = known.iter().find(|name| self.kernels_of(name).next().is_none()) {
-            return wrong("kernel.file_systems", &format!("leaves {left:?} out: no kernel runs it"));
+            return wrong("kernel.file_systems", &format!("does not have {left:?}: no kernel runs it"));
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl GridPlan {
     }
 }
 
-/// The name of a file without its directory and ending; a built-in name stays as it is.
+/// The name of a file without its directory and extension. A built-in name stays as it is.
 pub(super) fn stem(text: &str) -> String {
     Path::new(text).file_stem().map_or_else(|| text.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }

@@ -17,7 +17,7 @@ use crate::{
     run::{plan_hash, plan_text},
 };
 
-/// The most missing tasks that are listed.
+/// The outcome lists at most this number of missing tasks.
 const MOST_LISTED: usize = 20;
 
 /// The outcome of a merge.
@@ -25,11 +25,11 @@ const MOST_LISTED: usize = 20;
 pub struct Merged {
     /// Tasks in the merged run.
     pub tasks: u64,
-    /// Tasks without a result: the first ones, and the number of all.
+    /// Tasks without a result: the numbers of the first ones, and the count of all.
     pub missing: (Vec<u64>, u64),
     /// Circumstances that make wall times incomparable, one sentence each.
     pub unlike_times: Vec<String>,
-    /// Circumstances that make all figures incomparable, one sentence each. Nothing is merged then.
+    /// Circumstances that make all figures incomparable, one sentence each. Then nothing is merged.
     pub conflicts: Vec<String>,
 }
 
@@ -44,9 +44,9 @@ impl Merged {
 
 /// Merges the finished tasks of a campaign into one run in `merged/`.
 ///
-/// Two merges of equal results have equal bytes, in whatever order the tasks were done. If tasks
-/// are missing, it merges only with `partial`. It merges nothing if circumstances make the figures
-/// incomparable.
+/// Two merges of equal results have equal bytes, for every order in which the tasks ran. If tasks
+/// are missing, it merges only with `partial`. If circumstances make the figures incomparable, it
+/// merges nothing.
 ///
 /// Errors: a result is of another plan, or is damaged. Memory: the results of one task, and a
 /// bounded number of rows.
@@ -139,8 +139,8 @@ fn run_circumstances(campaign: &Campaign, common: &BTreeMap<String, String>) -> 
     pairs.into_iter().map(row).collect()
 }
 
-/// The results of a task under the names of the campaign. A circumstance of its run that other
-/// tasks do not share becomes one of its arms.
+/// Returns the results of a task under the names of the campaign. If not all tasks share a
+/// circumstance of the run, it becomes a circumstance of each arm.
 fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, String>) -> Results {
     results.rename_arms(|arm| format!("{arm}{}", task.suffix));
     let arms: BTreeSet<String> = results.cells.iter().map(|cell| cell.key.arm.clone()).collect();
@@ -176,7 +176,7 @@ fn remove_dir(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Replaces a directory. After a crash the old one may be beside it.
+/// Replaces a directory. After a crash, the old one can still exist under the extension `old`.
 fn replace_dir(new: &Path, dir: &Path) -> Result<(), Error> {
     let old = dir.with_extension("old");
     remove_dir(&old)?;

@@ -1,9 +1,9 @@
 //! Campaigns: a grid of plans, file systems, kernels, devices and seeds, cut into tasks.
 //!
-//! A task is one run of a plan that follows from the grid and the number of the task. So tasks need
-//! no coordination: any scheduler can run any of them, in any order, on any machine, again after a
-//! loss. No file is written by two tasks. [`Campaign::plan`] makes the directory of a campaign,
-//! [`Attempt`] runs one task, and [`merge`] joins the results in the order of the grid.
+//! A task is one run of a plan. The grid and the number of the task determine the plan. So tasks
+//! need no coordination: a scheduler can run them in any order, on any machine, and again after a
+//! loss. Two tasks never write the same file. [`Campaign::plan`] makes the directory of a campaign.
+//! [`Attempt`] runs one task. [`merge`] joins the results in the order of the grid.
 
 mod attempt;
 mod axes;

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{Error, World};
 
-/// Finished tasks whose durations are read.
+/// The durations of about this number of finished tasks are read.
 const SAMPLE: usize = 200;
 
-/// What became of the tasks.
+/// The progress of the tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// All tasks.
@@ -78,7 +78,7 @@ impl Progress {
             host: state.host,
             begun_unix_seconds: state.begun_unix_seconds,
         });
-        // A killed task has left its state on this machine: it waits.
+        // A killed task leaves its state on this machine. It counts as waiting.
         let running: Vec<Running> = running.filter(|running| running.is_alive != Some(false)).collect();
         let failed = states(".failed.json")?.into_iter().filter(open).map(|state| Failed {
             task: state.task,
@@ -104,8 +104,8 @@ impl Progress {
         })
     }
 
-    /// Seconds until the last task ends, if as many tasks as now run at a time. `None`: no task is
-    /// finished, or none runs.
+    /// Seconds until the last task finishes, if the number of running tasks stays the same. `None`:
+    /// no task is finished, or none runs.
     pub fn remaining_seconds(&self) -> Option<f64> {
         let (mean, running) = (self.mean_seconds?, self.running.len() as f64);
         (running > 0.0).then(|| mean * (self.tasks - self.done) as f64 / running)

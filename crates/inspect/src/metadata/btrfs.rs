@@ -29,8 +29,8 @@ use node::Key;
 
 use volume::{Tree, Volume};
 
-/// Predictions place contents into block groups that do not exist yet. Their logical address is
-/// this plus the place on the device.
+/// The first logical address of predicted block groups, which do not exist yet. Contents in them
+/// have this address plus their place on the device.
 pub const NEW_GROUPS_START: u64 = 1 << 62;
 
 /// The inode of the root of every subvolume.

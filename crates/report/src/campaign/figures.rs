@@ -50,7 +50,7 @@ const AXES: [&str; 5] =
     ["campaign.file_system", "campaign.workload", "campaign.device", "campaign.kernel", "campaign.seed"];
 
 impl Atlas {
-    /// `None`: the results are not those of a campaign.
+    /// Collects the figures. `None`: the results are not those of a campaign.
     pub(super) fn collect(results: &Results) -> Option<Self> {
         let mut axes: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         for row in results.circumstances.iter().filter(|row| AXES.contains(&row.key.as_str())) {
@@ -117,8 +117,8 @@ impl Atlas {
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
-    /// The costs of the file systems over the median cost of fresh copies of the same workload.
-    /// Only workloads that all the file systems have count, and only file systems that have one.
+    /// The costs of the file systems, divided by the median cost of fresh copies of the same
+    /// workload. A workload counts only if all file systems have a result for it.
     pub(super) fn relative_costs(&self, device: &str) -> Vec<Figures> {
         let of_device: Vec<&TaskFigures> = self.figures.iter().filter(|task| task.device == device).collect();
         let names: Vec<&String> =
@@ -161,8 +161,8 @@ impl<'a> Costs<'a> {
         let valid: BTreeSet<&CellKey> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
         let invalid = results.cells.iter().filter(|cell| !cell.valid);
         let reasons = invalid.map(|cell| (cell.key.arm.as_str(), cell.reason.as_str())).collect();
-        // A time on a modelled disk is better than a prediction from places, and both are better
-        // than the time of the machine.
+        // Prefer a time on a modelled disk, then a prediction from places, then the time of the
+        // machine.
         let mut rows: BTreeMap<&CellKey, Vec<(u8, f64)>> = BTreeMap::new();
         for row in results.modelled.iter().filter(|row| valid.contains(&row.key)) {
             let rank = match row.method.as_str() {
@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn slowdown_is_that_of_the_last_checkpoint_in_virtual_time() {
+    fn slowdown_uses_virtual_time_of_the_last_checkpoint() {
         let atlas = Atlas::collect(&results()).unwrap();
         assert_eq!(atlas.file_systems, ["xfs", "ext4"], "the largest slowdown first");
         assert_eq!(atlas.workloads, ["git", "mail"]);

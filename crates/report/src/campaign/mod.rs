@@ -18,8 +18,8 @@ use crate::{
     page::render_page,
 };
 
-/// Renders the merged results of a campaign as one HTML page, which loads nothing. The same results
-/// give the same bytes.
+/// Renders the merged results of a campaign as one HTML page that loads no other file. Returns the
+/// same bytes for the same results.
 ///
 /// Errors: [`Error::NoCampaign`] if the results are not those of a campaign.
 pub fn render_campaign(results: &Results) -> Result<String, Error> {
@@ -44,7 +44,7 @@ pub fn render_campaign(results: &Results) -> Result<String, Error> {
     render_page("campaign.html", include_str!("../../assets/campaign.html"), context)
 }
 
-/// The largest and the smallest slowdown, in a sentence.
+/// The largest and the smallest slowdown, in two sentences.
 fn lead(atlas: &Atlas) -> String {
     let mut all: Vec<(&(String, String, String), f64)> =
         atlas.slowdowns.iter().map(|(key, slowdown)| (key, slowdown.spread.median)).collect();
@@ -57,7 +57,7 @@ fn lead(atlas: &Atlas) -> String {
         false => format!("{file_system} under {workload} on {device}"),
     };
     format!(
-        "Reads of an aged volume cost {} times those of a fresh copy on {}, and {} times on {}.",
+        "The largest slowdown of a cold read is {} times a fresh copy, for {}. The smallest is {} times, for {}.",
         figure(*most),
         name(worst),
         figure(*least),
@@ -176,7 +176,7 @@ mod tests {
     use crate::campaign::figures::tests::results;
 
     #[test]
-    fn the_page_has_a_cell_for_each_file_system_and_workload() {
+    fn page_has_a_cell_for_each_pair() {
         let page = render_campaign(&results()).unwrap();
         assert!(page.contains("ext4, git: 2.00 times a fresh copy, 2.00 to 2.00 in 2 runs"), "{page}");
         assert!(page.contains("xfs, git: 4.00 times"), "{page}");

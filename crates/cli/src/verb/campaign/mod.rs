@@ -54,11 +54,10 @@ fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
     let dir = shell_word(&campaign.paths.dir);
     if !conflicts.is_empty() {
         let message = format!(
-            "the tasks are not merged: their figures are not comparable, because circumstances differ:\n  {}",
+            "cannot merge the tasks: their figures are not comparable, because these circumstances differ:\n  {}",
             conflicts.join("\n  ")
         );
-        let hint =
-            format!("remove DIR/tasks/N of one side, and run these tasks again: senesce campaign resume --slurm {dir}");
+        let hint = format!("remove DIR/tasks/N of the tasks with one value, then run: senesce campaign task {dir} N");
         return Err(failed_with(message, Some(&hint)));
     }
     if tasks == 0 && partial {
@@ -71,7 +70,7 @@ fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
         }
         let message = format!("{missing} of {} tasks have no result: {list}", campaign.count());
         if !partial {
-            let hint = format!("senesce campaign status {dir} prints why; --partial merges the others");
+            let hint = format!("senesce campaign status {dir} prints why; --partial merges the finished tasks");
             return Err(failed_with(message, Some(&hint)));
         }
         println!("{message}");
@@ -99,12 +98,12 @@ fn report(dir: &Path, out: Option<PathBuf>, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// A path as a word of a shell.
+/// Quotes a path as a word of a shell.
 fn shell_word(path: &Path) -> String {
     quote(&path.display().to_string())
 }
 
-/// A text as a word of a shell.
+/// Quotes a text as a word of a shell.
 fn quote(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_plain) {
@@ -118,7 +117,7 @@ mod tests {
     use super::quote;
 
     #[test]
-    fn words_with_other_letters_are_quoted() {
+    fn words_with_special_characters_are_quoted() {
         assert_eq!(
             ["/a/b-1.c", "", "a b", "it's", "$(x)"].map(quote),
             ["/a/b-1.c", "''", "'a b'", "'it'\\''s'", "'$(x)'"]

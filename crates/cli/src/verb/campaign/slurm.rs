@@ -1,4 +1,5 @@
-//! Slurm: its limits, its queue, and job scripts. The adapter that executes its programs.
+//! The adapter of Slurm: executes its programs, reads its limits and its queue, and writes job
+//! scripts.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +18,7 @@ use crate::{args::SubmitArgs, exit::failed};
 /// The Debian package of the programs.
 const PACKAGE: &str = "slurm-client";
 
-/// The index after the last one of an array, if the configuration does not name it.
+/// Slurm's default of MaxArraySize: the largest index of an array plus one.
 const USUAL_ARRAY_SIZE: u64 = 1001;
 
 /// A task in the queue.
@@ -31,7 +32,7 @@ pub struct Queued {
     pub node: String,
 }
 
-/// One job array: the tasks from `first` on, whose indices are in `array`.
+/// One job array. The task of index I has the number `first` + I.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The task of index 0.
@@ -40,9 +41,9 @@ pub struct Window {
     pub array: String,
 }
 
-/// The output of a program of Slurm.
+/// Runs a program of Slurm, and returns its output.
 ///
-/// Errors: it is not installed; it failed.
+/// Errors: the program is not installed; it fails.
 fn call(program: &'static str, arguments: &[&str]) -> Result<String> {
     let output =
         Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|error| match error.kind() {
@@ -58,7 +59,7 @@ fn call(program: &'static str, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The number of indices of an array.
+/// Reads the largest number of indices of an array.
 pub fn array_size() -> Result<u64> {
     let size = parse_array_size(&call("scontrol", &["show", "config"])?);
     match size {
@@ -73,7 +74,7 @@ fn parse_array_size(config: &str) -> u64 {
     sizes.next().and_then(|(_, size)| size.trim().parse().ok()).unwrap_or(USUAL_ARRAY_SIZE)
 }
 
-/// The tasks of a campaign that this user has in the queue.
+/// Returns the tasks of a campaign that this user has in the queue.
 pub fn queued(campaign: &Campaign) -> Result<Vec<Queued>> {
     let lines = call("squeue", &["--me", "--noheader", "--array", "--format=%j|%K|%T|%N"])?;
     Ok(parse_queue(campaign.id(), &lines))
@@ -120,7 +121,7 @@ pub fn task_script(campaign: &Campaign, window: &Window, args: &SubmitArgs, prog
     let _ = writeln!(script, "#SBATCH --array={}{throttle}", window.array);
     script.push_str("#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=logs/%A_%a.log\n");
     let scratch = args.scratch.as_ref().map_or_else(String::new, |dir| format!(" --scratch {}", scratch_word(dir)));
-    // The shell becomes the program, so that signals of Slurm reach it.
+    // `exec` replaces the shell by the program, so that the program receives the signals of Slurm.
     let _ = writeln!(
         script,
         "exec {} --quiet campaign task {} \"$(({} + SLURM_ARRAY_TASK_ID))\"{scratch}",
@@ -147,7 +148,7 @@ fn head(name: &str, options: &[String]) -> String {
     head
 }
 
-/// A directory as a word of a shell. A variable at its start is that of the node.
+/// Quotes a directory as a word of a shell. The node expands a variable at its start.
 fn scratch_word(dir: &str) -> String {
     let variable = dir.strip_prefix('$').map(|rest| {
         let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
@@ -160,8 +161,8 @@ fn scratch_word(dir: &str) -> String {
     }
 }
 
-/// Submits a script. Returns the number of the job. It starts in the directory of the campaign,
-/// after the jobs `after` ended in any way.
+/// Submits a script, and returns the number of its job. The job starts in the directory of the
+/// campaign, after the jobs `after` succeeded or failed.
 pub fn submit(campaign: &Campaign, script: &Path, after: &[u64]) -> Result<u64> {
     let chdir = format!("--chdir={}", campaign.paths.dir.display());
     let after: Vec<String> = after.iter().map(u64::to_string).collect();
@@ -174,7 +175,7 @@ pub fn submit(campaign: &Campaign, script: &Path, after: &[u64]) -> Result<u64> 
     arguments.push(&script);
     let said = call("sbatch", &arguments)?;
     let job = said.trim().split(';').next().unwrap_or_default().parse();
-    job.with_context(|| format!("sbatch printed no number of a job: {}", said.trim()))
+    job.with_context(|| format!("sbatch printed no job number: {}", said.trim()))
 }
 
 #[cfg(test)]
@@ -194,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_has_tasks_of_this_campaign_alone() {
+    fn the_queue_has_only_tasks_of_this_campaign() {
         let lines = "senesce-ab12-4|1|RUNNING|n2\nsenesce-ab12-0|3|PENDING|\nsenesce-ab12-merge|N/A|PENDING|\n\
                      senesce-ffff-0|2|RUNNING|n1\nother|7|RUNNING|n1\n";
         let found = parse_queue("ab12", lines);
-        let told: Vec<_> = found.iter().map(|task| (task.task, task.state.as_str(), task.node.as_str())).collect();
-        assert_eq!(told, [(3, "PENDING", ""), (5, "RUNNING", "n2")]);
+        let rows: Vec<_> = found.iter().map(|task| (task.task, task.state.as_str(), task.node.as_str())).collect();
+        assert_eq!(rows, [(3, "PENDING", ""), (5, "RUNNING", "n2")]);
     }
 
     #[test]
-    fn the_limit_of_arrays_is_that_of_the_cluster() {
+    fn the_cluster_sets_the_limit_of_arrays() {
         assert_eq!(parse_array_size("MaxArrayTasks = 3\nMaxArraySize            = 5\nMaxJobCount = 10000\n"), 5);
         assert_eq!(parse_array_size(""), 1001);
     }

@@ -19,7 +19,7 @@ use crate::{
 /// The version of the JSON output.
 pub const CAMPAIGN_STATUS_SCHEMA: &str = "senesce-campaign-status/1";
 
-/// The most tasks of a list on the screen.
+/// A list on the screen has at most this number of tasks.
 const MOST_LISTED: usize = 10;
 
 /// The progress of a campaign.
@@ -30,13 +30,15 @@ pub struct StatusDocument {
     done: u64,
     running: Vec<RunningTask>,
     failed: Vec<FailedTask>,
-    /// Tasks in the queue of Slurm that do not run. `None`: there is no Slurm.
+    /// Tasks in the queue of Slurm that are not running. `None`: the campaign was not submitted, or
+    /// Slurm does not answer.
     queued: Option<u64>,
     /// Tasks without a result that neither run nor failed.
     waiting: u64,
     /// Mean duration of finished tasks. `None`: no task is finished.
     mean_seconds: Option<f64>,
-    /// Seconds until the last task ends, if as many tasks as now run at a time. `None`: unknown.
+    /// Seconds until the last task finishes, if the number of running tasks stays the same. `None`:
+    /// unknown.
     remaining_seconds: Option<f64>,
 }
 
@@ -60,12 +62,12 @@ struct FailedTask {
 pub fn status(dir: &Path, json: bool) -> Result<()> {
     let campaign = Campaign::open(dir)?;
     let mut progress = Progress::collect(&campaign, &world(false)?)?;
-    // Only a submitted campaign is in the queue.
+    // Without a submission, the queue has no task of the campaign.
     let is_submitted = campaign.paths.logs().join("merge.sh").exists();
     let queue = is_submitted.then(|| slurm::queued(&campaign)).and_then(Result::ok);
     if let Some(queue) = &queue {
         let before = progress.running.len();
-        // A node that was lost has left the states of its tasks.
+        // After the loss of a node, the states of its tasks still exist.
         progress
             .running
             .retain(|running| running.is_alive == Some(true) || queue.iter().any(|queued| queued.task == running.task));
@@ -116,7 +118,7 @@ fn render(status: &StatusDocument, now: i64) -> String {
     lines.push(vec!["waiting".to_owned(), status.waiting.to_string()]);
     let left = status.remaining_seconds.zip(status.mean_seconds).map(|(left, mean)| {
         let at = tell_utc(now + left as i64);
-        format!("{}; the end is about {at} (a task takes {} on average)", tell_duration(left), tell_duration(mean))
+        format!("{}; the last task finishes about {at} (mean {} per task)", duration_text(left), duration_text(mean))
     });
     lines.extend(left.map(|left| vec!["time left".to_owned(), left]));
     text.push_str(&render_table(&lines));
@@ -126,7 +128,7 @@ fn render(status: &StatusDocument, now: i64) -> String {
             vec![
                 format!("  {}", running.task),
                 Printable::new(&running.host).to_string(),
-                format!("for {}", tell_duration(seconds)),
+                format!("for {}", duration_text(seconds)),
             ]
         };
         text.push_str("\nrunning tasks:\n");
@@ -151,7 +153,7 @@ fn more(all: usize) -> String {
     }
 }
 
-fn tell_duration(seconds: f64) -> String {
+fn duration_text(seconds: f64) -> String {
     match seconds {
         ..120.0 => format!("{seconds:.0} s"),
         ..7_200.0 => format!("{:.0} min", seconds / 60.0),
@@ -181,7 +183,7 @@ mod tests {
         let text = render(&status, 1_000);
         assert!(text.starts_with("campaign atlas: 40 of 100 tasks done\nrunning    12\nfailed     1\n"), "{text}");
         for part in [
-            "time left  10 min; the end is about 1970-01-01 00:26:40 UTC (a task takes 30 s on average)\n",
+            "time left  10 min; the last task finishes about 1970-01-01 00:26:40 UTC (mean 30 s per task)\n",
             "  0  n1  for 60 s\n",
             "  and 2 more\n",
             "  7 on n2: ext4: no space\n    hint: more\n",

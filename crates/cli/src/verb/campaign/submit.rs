@@ -15,9 +15,9 @@ use crate::{args::SubmitArgs, exit::usage, verb::run::world};
 /// The tasks to submit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// All without a result; none may be in the queue.
+    /// All tasks without a result. None may be in the queue.
     Missing,
-    /// Those without a result that neither are in the queue nor run.
+    /// The tasks without a result that are not in the queue and do not run.
     NotQueued,
 }
 
@@ -33,7 +33,7 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
     let queued: BTreeSet<u64> = slurm::queued(&campaign)?.into_iter().map(|queued| queued.task).collect();
     if which == Which::Missing && !queued.is_empty() {
         let message = format!("{} tasks of the campaign are in the queue", queued.len());
-        let hint = format!("senesce campaign resume --slurm {dir} submits the tasks that are not");
+        let hint = format!("senesce campaign resume --slurm {dir} submits the other tasks");
         return Err(usage(message, Some(&hint)));
     }
     let progress = Progress::collect(&campaign, &world(false)?)?;
@@ -64,7 +64,7 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
     let mut jobs: Vec<u64> = Vec::new();
     for window in &windows {
         let path = write(&format!("tasks-{}.sh", window.first), &script(window))?;
-        // A limit holds for one array. So the next one waits.
+        // Slurm applies a limit to each array alone, so an array waits for the one before it.
         let before: Vec<u64> = jobs.last().copied().filter(|_| args.jobs.is_some()).into_iter().collect();
         let job = slurm::submit(&campaign, &path, &before)?;
         println!("job {job}: tasks {} + [{}]", window.first, window.array);

@@ -19,7 +19,7 @@ use crate::{
 
 /// Runs the task, unless it is finished.
 ///
-/// Errors: those of the run. A failure is recorded for `campaign status`, an interruption is not.
+/// Errors: those of the run. Records a failure for `campaign status`, but not an interruption.
 pub fn task(args: &CampaignTaskArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let campaign = Campaign::open(&args.dir)?;
@@ -79,10 +79,10 @@ fn run_in_guest(attempt: &Attempt<'_>, quiet: bool, trust_repo: bool) -> Result<
         guest: GuestArgs { guest: Some(GuestArg::Uml), guest_memory: None },
     };
     let ran = guest::run(GuestArg::Uml, args, quiet);
-    // An invalid cell of an arm that did not fail is a result.
+    // If no arm failed, the task has a result, even if a cell is invalid.
     match RunState::read(&RunPaths::new(attempt.work())) {
         Some(state) if state.done == state.arms => Ok(()),
-        _ => ran.and_then(|()| check_arms(vec![("the guest".to_owned(), "it ended early".to_owned())])),
+        _ => ran.and_then(|()| check_arms(vec![("the guest".to_owned(), "it exited early".to_owned())])),
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &P
         stop: &stop,
     };
     let predicted = predict_costs(&tree, &order.reading(&tree, &files), &pieces, &model)?;
-    // A clock that stands still: the sizes of steps must not depend on the speed of the host.
+    // This clock stands still, because the sizes of steps must not depend on the speed of the host.
     let clock = ManualClock::default();
     let apply = ApplyOptions { pace: &mut |_| !stop(), progress: &mut |_| {}, clock: &clock };
     let applied = apply_plan(&tree, &moves, &mut *mover, apply)?;

@@ -1,11 +1,11 @@
-//! The places of nodes after contents move.
+//! Predicts the places of the nodes of Btrfs after contents move.
 //!
 //! A move changes the map of a file and adds checksums. Btrfs writes no node in place. The first
 //! change of a node in a transaction allocates a new place for it and for the nodes above it. Space
 //! that a transaction frees is not used again before the next one. The allocator of metadata uses
 //! the first free place of a block group (`setup_cluster_no_bitmap` in the kernel's
-//! fs/btrfs/free-space-cache.c). So the nodes are afterwards in the order of the moves, in the
-//! holes of the metadata.
+//! fs/btrfs/free-space-cache.c). So the changed nodes fill the holes of the metadata, in the order
+//! of the moves.
 //!
 //! Not modelled: nodes of other trees between them, splits of leaves, and several transactions.
 
@@ -15,7 +15,7 @@ use senesce_probe::collect::Surveyed;
 
 use super::{kind, node::Key, volume::Tree};
 
-/// Contents whose checksums fill a leaf, bytes: four bytes of checksum for each sector.
+/// The number of sectors whose checksums fill a leaf. A sector has four bytes of checksum.
 const CHECKSUM_LEAF_SECTORS: u64 = 4096;
 const SECTOR_BYTES: u64 = 4096;
 
@@ -24,8 +24,8 @@ const SECTOR_BYTES: u64 = 4096;
 pub(super) struct AfterMoves {
     /// The new logical place of a node by its old one.
     places: HashMap<u64, u64>,
-    /// The logical place of the leaf with the checksums of new contents, by their place over
-    /// [`AfterMoves::checksum_unit`].
+    /// The logical place of the leaf with the checksums of new contents. The key is the place of
+    /// the contents, divided by [`AfterMoves::checksum_unit`].
     checksums: HashMap<u64, u64>,
     /// The inodes of the files that moved.
     moved: HashSet<u64>,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_nodes_fill_the_holes_in_the_order_of_the_moves() {
+    fn changed_nodes_fill_holes_in_move_order() {
         // A root, and leaves with ten inodes each.
         let leaf = |at: u64| Leaf {
             first: Key { object: at * 10, kind: 0, offset: 0 },
