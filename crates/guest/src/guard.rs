@@ -33,7 +33,10 @@ use rustix::{
     },
 };
 
-use crate::namespace::{Side, fork_init};
+use crate::{
+    namespace::{Side, fork_init},
+    xstate::Preload,
+};
 
 /// The argument that the guard replaces by the descriptor of the serial line.
 pub(crate) const LINE: &str = "@LINE@";
@@ -157,6 +160,11 @@ fn run_kernel(command: &[String]) -> std::io::Result<ExitStatus> {
         .stderr(console()?)
         .process_group(0)
         .current_dir("/");
+    // The object must exist until the kernel has started.
+    let preload = Preload::for_this_processor()?;
+    if let Some(preload) = &preload {
+        command.env("LD_PRELOAD", preload.path());
+    }
     // SAFETY: the closure only makes system calls, which is allowed between fork and exec.
     unsafe {
         command.pre_exec(move || {
@@ -169,7 +177,7 @@ fn run_kernel(command: &[String]) -> std::io::Result<ExitStatus> {
         });
     }
     let mut kernel = command.spawn()?;
-    drop(line);
+    drop((line, preload));
     let group = Pid::from_child(&kernel);
     let is_over = Mutex::new(false);
     let is_ended = AtomicBool::new(false);

@@ -25,6 +25,7 @@ mod memory;
 mod modules;
 mod namespace;
 mod progress;
+mod xstate;
 
 pub use config::{GuestConfig, Writable};
 pub use error::{Error, Result};
