@@ -40,8 +40,8 @@ fn plan_batches(root: &Path, batch_bytes: u64) -> (Tree, Plan) {
     (tree, plan)
 }
 
-/// Applies a plan. `middle` runs once, before the first step of the second batch. A batch is read,
-/// then moved.
+/// Applies a plan. `middle` runs once, before the second batch moves. On Btrfs and XFS, a batch is
+/// read, copied and shared.
 fn apply(root: &Path, (tree, plan): &(Tree, Plan), middle: &mut dyn FnMut()) -> Applied {
     let (mut mover, _) = find_mover(root, false).unwrap();
     let clock = ManualClock::default();
@@ -49,7 +49,7 @@ fn apply(root: &Path, (tree, plan): &(Tree, Plan), middle: &mut dyn FnMut()) -> 
     let (mut done, mut is_over) = (0, false);
     let mut pace = |bytes: u64| {
         done += bytes;
-        if done > 2 * first && !is_over {
+        if done > 3 * first && !is_over {
             is_over = true;
             middle();
         }

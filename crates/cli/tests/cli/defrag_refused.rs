@@ -67,7 +67,8 @@ struct Running(Child);
 
 impl Running {
     fn start(program: &Path) -> Self {
-        fs::copy("/bin/sleep", program).unwrap();
+        // A copy by this process could be open for writing in a child of another test.
+        must("cp", &["/bin/sleep", &text(program)]);
         fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
         Self(Command::new(program).arg("1000").spawn().unwrap())
     }

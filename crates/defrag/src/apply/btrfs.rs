@@ -15,7 +15,7 @@ use senesce_core::Extent;
 use senesce_probe::map::ExtentFlags;
 
 use super::{
-    BatchReport, Mover, Skip, Steps, clip, is_placed, keep_pages,
+    BatchReport, Mover, Skip, Steps, clip, is_placed,
     owners::{Owner, Owners},
     prefetch, read_extents, read_map,
     runs::{Donated, Runs, Space},
@@ -27,6 +27,10 @@ use crate::{
     Tree,
     plan::{Batch, Part},
 };
+
+/// Each call leaves an item in the map of the file, and Btrfs does not join such items. So short
+/// calls would cost metadata for as long as the file exists.
+const LEAST_STEP_BYTES: u64 = 1 << 20;
 
 /// Moves files on a Btrfs, as the module describes.
 pub(super) struct BtrfsMover {
@@ -86,7 +90,7 @@ impl Space for FileSpace<'_> {
 impl Mover for BtrfsMover {
     fn move_batch(&mut self, tree: &Tree, batch: &Batch, steps: &mut Steps<'_>) -> BatchReport {
         let mut report = BatchReport::default();
-        prefetch(tree, batch, steps, keep_pages);
+        prefetch(tree, batch, steps, None);
         let mut space = FileSpace { tree, plug: &mut self.plug };
         let mut pace = |bytes: u64| steps.may_start(bytes);
         let donors = match self.runs.reserve_batch(&mut space, batch, &mut pace, &mut report) {
@@ -101,6 +105,10 @@ impl Mover for BtrfsMover {
             }
         }
         report
+    }
+
+    fn least_step_bytes(&self) -> u64 {
+        LEAST_STEP_BYTES
     }
 }
 
@@ -131,10 +139,6 @@ impl BtrfsMover {
                 return Ok(None);
             }
             *written_bytes += part.length;
-        }
-        // The kernel waits for these writes while it holds the locks of both files.
-        for part in donor.parts {
-            sys::wait_for_writes(&donor.donor, part.logical, part.length);
         }
         // A snapshot may have been made during the copy.
         let owners = self.find_owners(tree, &source)?;

@@ -87,7 +87,7 @@ impl Mover for Ext4Mover {
         steps: &mut Steps<'_>,
     ) -> BatchReport {
         let mut report = BatchReport::default();
-        prefetch(tree, batch, steps, drop_large_pages);
+        prefetch(tree, batch, steps, Some(drop_large_pages));
         let mut unchecked: Vec<(&[Part], Vec<Extent>)> = Vec::new();
         let mut files = Files { mover: self, tree, donor, steps, writing: Writing::default(), written_bytes: 0 };
         for parts in by_file(batch) {
@@ -225,10 +225,10 @@ impl Files<'_, '_> {
             Ok(moved) => moved.min(blocks) * block_bytes,
             Err(error) => return Err(Skip::of(error)),
         };
-        if self.mover.syncs_files {
-            file.sync_data().map_err(|error| Skip::io(&error))?;
-        }
         drop(file);
+        if self.mover.syncs_files {
+            own.sync_data().map_err(|error| Skip::io(&error))?;
+        }
         self.written_bytes += moved;
         self.writing.start(&own, range.entry, (range.logical, moved));
         for (entry, start, length) in self.writing.take_old() {

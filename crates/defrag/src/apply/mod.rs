@@ -189,6 +189,11 @@ pub trait Mover {
         BatchReport::default().skip_all(batch, Skip::NotSupported)
     }
 
+    /// The shortest range of one call of a longer range, bytes.
+    fn least_step_bytes(&self) -> u64 {
+        steps::LEAST_BYTES
+    }
+
     /// Tries a move on files without a name.
     ///
     /// Errors: the file system moves no files at all.
@@ -303,7 +308,7 @@ pub fn apply_plan(
 ) -> Result<Applied, Error> {
     mover.check(tree)?;
     let mut tally = Tally::default();
-    let mut steps = Steps::new(options.pace, options.clock);
+    let mut steps = Steps::new(options.pace, options.clock).with_least_bytes(mover.least_step_bytes());
     let mut done_bytes = 0;
     for batch in &plan.batches {
         tally.add(tree, mover.move_batch(tree, batch, &mut steps));
@@ -354,18 +359,24 @@ fn by_file(batch: &Batch) -> impl Iterator<Item = &[Part]> {
 
 /// Asks the kernel to read the contents of a batch in the order of the device, so that the moves
 /// find them in memory. A disk then seeks in one direction only. Each read is a step for the pace.
-/// Before the reads of each range, it calls `cached` with the file, the start and the length.
-fn prefetch(tree: &Tree, batch: &Batch, steps: &mut Steps<'_>, cached: fn(&File, u64, u64)) {
+/// `drop_pages` is called before all reads, with the first byte and the length of each range.
+fn prefetch(tree: &Tree, batch: &Batch, steps: &mut Steps<'_>, drop_pages: Option<fn(&File, u64, u64)>) {
     let mut parts: Vec<(u64, &Part)> = Vec::new();
     for part in &batch.parts {
         let first = extents_of(&tree.entries[part.entry], part).next();
         parts.extend(first.map(|extent| (extent.physical, part)));
     }
     parts.sort_unstable_by_key(|(physical, _)| *physical);
+    if let Some(drop_pages) = drop_pages {
+        for (_, part) in &parts {
+            if let Ok((file, _)) = tree.open(part.entry, OFlags::RDONLY) {
+                drop_pages(&file, part.logical, part.length);
+            }
+        }
+    }
     for (_, part) in parts {
         // It is only advice. If it fails, the move itself reads.
         let Ok((file, _)) = tree.open(part.entry, OFlags::RDONLY) else { continue };
-        cached(&file, part.logical, part.length);
         let mut done = 0;
         while done < part.length {
             let length = (part.length - done).min(READ_BYTES);
@@ -377,9 +388,6 @@ fn prefetch(tree: &Tree, batch: &Batch, steps: &mut Steps<'_>, cached: fn(&File,
         }
     }
 }
-
-/// Keeps the pages of a range that are in memory.
-fn keep_pages(_: &File, _: u64, _: u64) {}
 
 /// Reads a range, so that its pages are in memory.
 fn read_into_cache(file: &File, start: u64, length: u64) {

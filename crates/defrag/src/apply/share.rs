@@ -31,12 +31,14 @@ pub(super) fn dedupe(
 ) -> Result<bool, Skip> {
     let mut done = 0;
     while done < length {
-        if stops == Stops::Anywhere && !steps.may_start(0) {
+        let step = steps.next_bytes(length - done);
+        if stops == Stops::Anywhere && !steps.may_start(step) {
             return Ok(false);
         }
-        let step = steps.next_bytes(length - done);
-        // The kernel compares pages. If they are not in memory, it reads them while it holds the
-        // locks.
+        // The kernel writes changed pages, then compares. In the call, it would wait for these
+        // writes, and read pages, while it holds the locks.
+        sys::wait_for_writes(donor, from + done, step);
+        sys::wait_for_writes(target, to + done, step);
         read_into_cache(donor, from + done, step);
         read_into_cache(target, to + done, step);
         let share = || sys::dedupe_range((donor, from + done), (target, to + done), step);

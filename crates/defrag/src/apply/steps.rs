@@ -10,8 +10,8 @@ use serde::Serialize;
 
 /// The longest range of one call, bytes.
 const MOST_BYTES: u64 = 2 << 20;
-/// The shortest call, bytes. The last call of a range can be shorter.
-const LEAST_BYTES: u64 = 64 << 10;
+/// The shortest range of one call of a longer range, bytes. See [`super::Mover::least_step_bytes`].
+pub(super) const LEAST_BYTES: u64 = 64 << 10;
 /// The range of the first call, bytes.
 const FIRST_BYTES: u64 = 256 << 10;
 /// A call should take at most this time. It is a fifth of the aim of 50 ms, because a call
@@ -39,6 +39,7 @@ pub struct Steps<'a> {
     pace: &'a mut dyn FnMut(u64) -> bool,
     clock: &'a dyn Clock,
     is_stopped: bool,
+    least_bytes: u64,
     next_bytes: u64,
     micros: Histogram<u64>,
 }
@@ -48,7 +49,12 @@ impl<'a> Steps<'a> {
     /// the calls; if it stands still, the sizes of calls depend on nothing but the plan.
     pub fn new(pace: &'a mut dyn FnMut(u64) -> bool, clock: &'a dyn Clock) -> Self {
         let micros = Histogram::new_with_bounds(1, MOST_TIMED_MICROS, 2).expect("the bounds are valid");
-        Self { pace, clock, is_stopped: false, next_bytes: FIRST_BYTES, micros }
+        Self { pace, clock, is_stopped: false, least_bytes: LEAST_BYTES, next_bytes: FIRST_BYTES, micros }
+    }
+
+    /// The same with another shortest range of one call, bytes.
+    pub fn with_least_bytes(self, least_bytes: u64) -> Self {
+        Self { least_bytes, next_bytes: self.next_bytes.max(least_bytes), ..self }
     }
 
     /// Asks the pace whether a step of `bytes` may run. The pace can wait. After `false`, no step
@@ -75,8 +81,9 @@ impl<'a> Steps<'a> {
         let result = call();
         let micros = self.clock.now().0.saturating_sub(start.0) / 1000;
         self.micros.saturating_record(micros);
-        if micros > MOST_MICROS {
-            self.next_bytes = (self.next_bytes / 2).max(LEAST_BYTES);
+        // Half the size would not shorten the call of a small file, so its time changes nothing.
+        if micros > MOST_MICROS && 2 * bytes > self.next_bytes {
+            self.next_bytes = (self.next_bytes / 2).max(self.least_bytes);
         } else if micros <= MOST_MICROS / 2 && bytes >= self.next_bytes {
             self.next_bytes = (self.next_bytes * 2).min(MOST_BYTES);
         }
@@ -128,6 +135,21 @@ mod tests {
         assert_eq!(slow[2..], [LEAST_BYTES; 8]);
         // A clock that stands still.
         assert_eq!(run(9, 0, 0), run(9, 0, 0));
+    }
+
+    #[test]
+    fn slow_calls_of_small_files_change_no_size() {
+        let (clock, mut pace) = (ManualClock::default(), |_: u64| true);
+        let mut steps = Steps::new(&mut pace, &clock).with_least_bytes(1 << 20);
+        assert_eq!(steps.next_bytes(1 << 30), 1 << 20);
+        let mut run = |bytes: u64, millis: u64| {
+            steps.time(bytes, || clock.set(Nanos(clock.now().0 + millis * 1_000_000)));
+            steps.next_bytes(1 << 30)
+        };
+        assert_eq!(run(1 << 20, 1), 2 << 20);
+        assert_eq!(run(8 << 10, 100), 2 << 20, "a small file");
+        assert_eq!(run(1536 << 10, 100), 1 << 20);
+        assert_eq!(run(1 << 20, 100), 1 << 20, "the least size");
     }
 
     #[test]

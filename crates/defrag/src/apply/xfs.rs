@@ -9,7 +9,7 @@
 use senesce_core::Extent;
 
 use super::{
-    BatchReport, Donor, Mover, Skip, Steps, by_file, is_placed, keep_pages, prefetch, read_extents,
+    BatchReport, Donor, Mover, Skip, Steps, by_file, is_placed, prefetch, read_extents,
     share::{Source, Stops},
     sys,
     writing::Writing,
@@ -47,7 +47,7 @@ impl Mover for XfsMover {
         steps: &mut Steps<'_>,
     ) -> BatchReport {
         let mut report = BatchReport::default();
-        prefetch(tree, batch, steps, keep_pages);
+        prefetch(tree, batch, steps, None);
         let (mut copied, mut writing) = (Vec::new(), Writing::default());
         for parts in by_file(batch) {
             let (own, rest) = starts.split_at(parts.len());
