@@ -21,7 +21,7 @@ use senesce_core::Extent;
 use senesce_inspect::NEW_GROUPS_START;
 use senesce_probe::{
     collect::Surveyed,
-    map::{BtrfsFreeSpace, BtrfsGroupType},
+    map::{BtrfsBlockGroup, BtrfsFreeSpace, BtrfsGroupType},
 };
 
 use crate::{
@@ -42,18 +42,29 @@ const STRIPE_BYTES: u64 = 64 << 10;
 /// The longest extent that a reservation requests, bytes.
 const LONGEST_BYTES: u64 = 256 << 20;
 
-/// Places the batches one after the other, as the mover does. `None` for a batch that stays.
+/// Places the batches one after the other, as the mover does. `None` for a batch that stays. After
+/// `stop` returns `true`, all batches stay.
 pub(crate) fn place_in_groups(
     entries: &[Surveyed],
     batches: &[Batch],
     space: &BtrfsFreeSpace,
     may_plug: bool,
+    stop: &dyn Fn() -> bool,
 ) -> Vec<Option<Vec<Piece>>> {
-    let mut groups = Groups::new(entries, space);
+    place_all(&mut Groups::new(entries, space), entries, batches, may_plug, stop)
+}
+
+fn place_all(
+    groups: &mut Groups,
+    entries: &[Surveyed],
+    batches: &[Batch],
+    may_plug: bool,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Option<Vec<Piece>>> {
     let mut runs = Runs::new(may_plug);
     let place = |batch: &Batch| {
         let mut report = BatchReport::default();
-        let reserved = runs.reserve_batch(&mut groups, batch, &mut |_| true, &mut report);
+        let reserved = runs.reserve_batch(groups, batch, &mut |_| !stop(), &mut report);
         let is_error = reserved.is_err();
         let pieces = reserved.ok().flatten().unwrap_or_default().into_iter().flat_map(|donor| {
             let entry = donor.parts[0].entry;
@@ -62,9 +73,9 @@ pub(crate) fn place_in_groups(
         let pieces: Vec<Piece> = pieces.collect();
         let reserved = std::mem::take(&mut groups.reserved);
         if pieces.is_empty() {
-            groups.freed.extend(reserved);
+            groups.release(reserved);
         } else {
-            groups.freed.extend(batch.parts.iter().flat_map(|part| extents_of(&entries[part.entry], part)));
+            groups.release(batch.parts.iter().flat_map(|part| extents_of(&entries[part.entry], part)));
         }
         if is_error {
             groups.commit();
@@ -91,12 +102,16 @@ struct Groups {
     /// Space for new groups, as (start, length) on the device.
     unallocated: Vec<(u64, u64)>,
     new_group_bytes: u64,
+    /// The logical address of the next new group. `None` if its place on the only device defines
+    /// it, see [`NEW_GROUPS_START`].
+    next_group: Option<u64>,
     /// The donors of the current batch.
     reserved: Vec<Extent>,
     /// The space of the plug.
     plugged: Vec<Extent>,
     /// Space that is free after the next commit.
     freed: Vec<Extent>,
+    freed_bytes: u64,
 }
 
 impl Groups {
@@ -106,7 +121,6 @@ impl Groups {
             by_start.insert(raw.extent.physical, raw.extent.length);
         }
         let of_data = space.groups.iter().filter(|group| group.group_type.contains(BtrfsGroupType::DATA));
-        let of_data = of_data.filter(|group| !group.group_type.contains(BtrfsGroupType::METADATA));
         let groups = of_data.map(|group| {
             let step = group.length_bytes / SAMPLES;
             let sample = |at: u64| {
@@ -125,12 +139,34 @@ impl Groups {
         let new_group_bytes =
             (device_bytes / NEW_GROUP_PART).next_multiple_of(NEW_GROUP_MULTIPLE).min(MOST_GROUP_BYTES);
         let sector_bytes = space.sector_bytes;
+        // The places of groups on several devices are not read.
+        let end = space.groups.iter().map(BtrfsBlockGroup::end_bytes).max().unwrap_or(0);
+        let next_group = (space.devices.len() != 1).then_some(end);
         let (reserved, plugged, freed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { groups, sector_bytes, unallocated, new_group_bytes, reserved, plugged, freed }
+        Self {
+            groups,
+            sector_bytes,
+            unallocated,
+            new_group_bytes,
+            next_group,
+            reserved,
+            plugged,
+            freed,
+            freed_bytes: 0,
+        }
+    }
+
+    /// Frees space at the next commit.
+    fn release(&mut self, extents: impl IntoIterator<Item = Extent>) {
+        for extent in extents {
+            self.freed_bytes += extent.length;
+            self.freed.push(extent);
+        }
     }
 
     /// Makes the freed space available again.
     fn commit(&mut self) {
+        self.freed_bytes = 0;
         for extent in self.freed.drain(..) {
             let group = self.groups.iter_mut().find(|group| (group.start..group.end).contains(&extent.physical));
             if let Some(group) = group {
@@ -175,7 +211,10 @@ impl Groups {
             return false;
         }
         let mut free = FreeSpace::default();
-        let group_start = NEW_GROUPS_START + *start;
+        let group_start = match &mut self.next_group {
+            Some(next) => std::mem::replace(next, *next + taken),
+            None => NEW_GROUPS_START + *start,
+        };
         free.insert(group_start, taken);
         (*start, *length) = (*start + taken, *length - taken);
         self.groups.push(Group { start: group_start, end: group_start + taken, class: None, free });
@@ -196,6 +235,8 @@ impl Space for Groups {
                 match self.allocate(wanted) {
                     Some(physical) => {
                         extents.push(Extent { logical, physical, length: wanted });
+                        // If a later extent finds no space, this one is released with the batch.
+                        self.reserved.extend(extents.last());
                         (logical, length) = (logical + wanted, length - wanted);
                     }
                     None if wanted <= self.sector_bytes => return Err(Skip::NoSpace),
@@ -203,9 +244,7 @@ impl Space for Groups {
                 }
             }
         }
-        let count = extents.len();
-        self.reserved.extend(&extents);
-        Ok((count, extents))
+        Ok((extents.len(), extents))
     }
 
     /// The donor is the last one that was reserved.
@@ -215,24 +254,24 @@ impl Space for Groups {
     }
 
     fn unplug(&mut self) {
-        self.freed.append(&mut self.plugged);
+        let plugged = std::mem::take(&mut self.plugged);
+        self.release(plugged);
         self.commit();
     }
 
     fn free_bytes(&self) -> Result<u64, Skip> {
         let unallocated: u64 = self.unallocated.iter().map(|(_, length)| length).sum();
-        let freed: u64 = self.freed.iter().map(|extent| extent.length).sum();
-        Ok(self.groups.iter().map(|group| group.free.bytes).sum::<u64>() + unallocated + freed)
+        Ok(self.groups.iter().map(|group| group.free.bytes).sum::<u64>() + unallocated + self.freed_bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use senesce_core::RelPath;
+    use senesce_core::{RelPath, never};
     use senesce_probe::{
         collect::EntryKind,
-        map::{BtrfsBlockGroup, BtrfsDevice, BtrfsSource, ExtentFlags, FreeExtent, RawExtent},
+        map::{BtrfsDevice, BtrfsSource, ExtentFlags, FreeExtent, RawExtent},
     };
 
     use super::*;
@@ -323,13 +362,23 @@ mod tests {
         // Holes of one file, and a large one.
         let holes: Vec<(u64, u64)> = (0..50).map(|at| (100 + at * 9, 2)).chain([(5000, 4000)]).collect();
         let batches = [batch(&files)];
-        let places = place_in_groups(&files, &batches, &space(&[&holes], 0), true);
+        let places = place_in_groups(&files, &batches, &space(&[&holes], 0), true, &never);
         let pieces = places[0].as_ref().unwrap();
         assert_eq!(measure_pieces(&batches[0], pieces), 1, "{pieces:?}");
     }
 
+    #[test]
+    fn new_groups_on_several_devices_follow_the_others() {
+        let files = files(&[(10, 2)]);
+        let mut space = space(&[&[]], 1 << 30);
+        space.devices.push(space.devices[0].clone());
+        let mut groups = Groups::new(&files, &space);
+        let bytes = groups.new_group_bytes;
+        assert_eq!([groups.allocate(bytes), groups.allocate(bytes)], [Some(GROUP), Some(GROUP + bytes)]);
+    }
+
     proptest! {
-        /// No two pieces have one place, and each is in free space.
+        /// No two pieces have one place, each is in free space, and no space is lost.
         #[test]
         fn pieces_are_in_free_space(
             sizes in prop::collection::vec(1u64..90, 1..60),
@@ -343,7 +392,12 @@ mod tests {
             }).collect();
             let files = files(&sizes.iter().enumerate().map(|(at, size)| (at as u64 * 100, *size)).collect::<Vec<_>>());
             let batches = [batch(&files)];
-            let places = place_in_groups(&files, &batches, &space(&[&free], 0), may_plug);
+            let mut groups = Groups::new(&files, &space(&[&free], 0));
+            let free_bytes = groups.free_bytes().unwrap();
+            let places = place_all(&mut groups, &files, &batches, may_plug, &never);
+            // A batch leaves as much space as it takes.
+            let plugged: u64 = groups.plugged.iter().map(|extent| extent.length).sum();
+            prop_assert_eq!(groups.free_bytes().unwrap() + plugged, free_bytes);
             let mut blocks: Vec<u64> = Vec::new();
             for piece in places.iter().flatten().flatten() {
                 let (start, length) = (piece.extent.physical / BLOCK, piece.extent.length / BLOCK);

@@ -14,12 +14,13 @@ use crate::{
 /// Predicts the places of the batches of a plan. `None` for a batch that stays.
 ///
 /// On Btrfs, the mover runs against a model of the allocator. Elsewhere see [`place_batches`].
-/// Errors: the file system does not report its free space.
-pub fn place_moves(tree: &Tree, plan: &Plan) -> Result<Vec<Option<Vec<Piece>>>, Error> {
+/// Errors: the file system does not report its free space; `stop` returned `true`.
+pub fn place_moves(tree: &Tree, plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Vec<Option<Vec<Piece>>>, Error> {
     match tree.groups() {
         Some(space) => {
             let may_plug = !has_btrfs_quotas(tree.path());
-            Ok(place_in_groups(&tree.entries, &plan.batches, &space, may_plug))
+            let places = place_in_groups(&tree.entries, &plan.batches, &space, may_plug, stop);
+            if stop() { Err(Error::Stopped) } else { Ok(places) }
         }
         None => Ok(place_batches(&tree.entries, &plan.batches, tree.free_extents()?)),
     }
@@ -29,7 +30,8 @@ pub fn place_moves(tree: &Tree, plan: &Plan) -> Result<Vec<Option<Vec<Piece>>>, 
 ///
 /// In: the indices of the entries in the order of reading, see [`crate::Order::reading`]; the
 /// pieces of all batches that have space, see [`crate::place_batches`].
-/// Errors: a device cannot be modelled; stopped. Cost: reads the metadata of the tree once.
+/// Errors: a device cannot be modelled; stopped. Cost: reads the metadata of the tree once,
+/// and on Btrfs again if files move.
 pub fn predict_costs(
     tree: &Tree,
     reading: &[usize],

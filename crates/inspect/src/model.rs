@@ -135,7 +135,8 @@ pub struct MoveCost {
 /// In: `order` has the indices of the entries in the order of reading, each directory before its
 /// entries. `moved` returns the new extents of an entry by its index, or `None` if it does not
 /// move. The content of a file whose map contradicts itself is left out. Errors: a device cannot be
-/// made; [`Error::Stopped`]. Cost: one read of the metadata.
+/// made; [`Error::Stopped`]. Cost: one read of the metadata, and on
+/// Btrfs another one.
 pub fn model_moves(
     root: &Path,
     (entries, order): (&[Surveyed], &[usize]),
@@ -152,7 +153,8 @@ pub fn model_moves(
         let extents = moved(number)?.into_iter().map(|extent| RawExtent { extent, flags }).collect();
         Some(Surveyed { extents, ..entries[number].clone() })
     };
-    let mut after = metadata.after_moves(&mut order.iter().filter_map(|&number| at_new_place(number)));
+    let mut moves = order.iter().filter_map(|&number| Some((number, at_new_place(number)?)));
+    let mut after = metadata.after_moves(entries, &mut moves);
     for &number in order {
         let entry = &entries[number];
         if (options.stop)() {

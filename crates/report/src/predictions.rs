@@ -37,8 +37,8 @@ const DOTS_CSS: &str = include_str!("../assets/reproduction.css");
 
 /// Draws a dot for each cure, the line of equal gains, and the band of 10% around it.
 ///
-/// Omits gains of zero and below, because the axes are logarithmic. Returns the same bytes for the
-/// same input.
+/// Omits gains of zero and below, because the axes are logarithmic, and states their number.
+/// Returns the same bytes for the same input.
 pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
     let drawn = || gains.iter().filter(|gain| gain.predicted_seconds > 0.0 && gain.reached_seconds > 0.0);
     let values = || drawn().flat_map(|gain| [gain.predicted_seconds, gain.reached_seconds]);
@@ -71,6 +71,15 @@ pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
         LEFT + SIDE / 2.0,
         base + 40.0
     );
+    let left_out = gains.len() - drawn().count();
+    if left_out > 0 {
+        let _ = write!(
+            svg,
+            r#"<text class="tick" x="{}" y="{}" text-anchor="end">{left_out} without a gain are not drawn</text>"#,
+            right - 8.0,
+            base - 10.0
+        );
+    }
     let mut names: Vec<&str> = gains.iter().map(|gain| gain.file_system.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -131,6 +140,13 @@ mod tests {
         let svg = render_predictions_svg(&gains);
         assert_eq!(svg.matches("r=\"4\" opacity").count(), 3);
         assert!(svg.contains("ext4: 1 of 2 within 10%") && svg.contains("xfs: 1 of 2 within 10%"), "{svg}");
+    }
+
+    #[test]
+    fn gains_that_are_not_drawn_are_counted() {
+        let gains = [gain("xfs", 10.5, 10.0), gain("btrfs", 0.0, 0.0), gain("btrfs", 0.0, 0.1)];
+        assert!(render_predictions_svg(&gains).contains(">2 without a gain are not drawn<"));
+        assert!(!render_predictions_svg(&gains[..1]).contains("not drawn"));
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Model<'_> {
 
 /// Places the batches into the free space, and models what that gains.
 fn advise(tree: &Tree, plan: &Plan, (model, reading): (&Model<'_>, &[usize]), devices: usize) -> Result<Advice> {
-    let places = place_moves(tree, plan)?;
+    let places = place_moves(tree, plan, &|| interrupted().is_some()).map_err(interrupted_or)?;
     let costs_of = |strategy: Option<Strategy>| {
         let is_chosen = |at: &usize| strategy.is_none_or(|strategy| plan.batches[*at].strategy == strategy);
         let chosen = (0..places.len()).filter(is_chosen).filter_map(|at| places[at].as_ref());

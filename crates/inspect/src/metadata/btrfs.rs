@@ -106,13 +106,18 @@ impl BtrfsMetadata {
 
     /// Enters the subvolume whose root `entry` is, if it is one.
     fn enter(&mut self, entry: &Surveyed) {
-        if entry.inode == FIRST_INODE && entry.kind == EntryKind::Directory && !entry.path.is_root() {
+        if is_subvolume(entry) {
             let number = subvolume_of(&self.root.join(entry.path.as_path()));
             // A subvolume that cannot be read counts as empty.
             let tree = number.ok().and_then(|number| self.volume.tree(number).ok()).unwrap_or_default();
             self.subvolumes.push((entry.path.clone(), tree));
         }
     }
+}
+
+/// Whether an entry is the root of a subvolume other than that of the tree.
+fn is_subvolume(entry: &Surveyed) -> bool {
+    entry.inode == FIRST_INODE && entry.kind == EntryKind::Directory && !entry.path.is_root()
 }
 
 /// Whether a path is `start` or below it.
@@ -207,8 +212,7 @@ impl Metadata for BtrfsMetadata {
                 for raw in entry.extents.iter().filter(|raw| placed(raw.placement())) {
                     let Some(tree) = &self.checksums else { break };
                     let leaf = |at| self.after.as_ref()?.find_checksums(entry.inode, at);
-                    let units = raw.extent.physical..raw.extent.end();
-                    let new: Vec<u64> = units.step_by(AfterMoves::checksum_unit() as usize).filter_map(leaf).collect();
+                    let new: Vec<u64> = AfterMoves::checksum_units(&raw.extent).filter_map(leaf).collect();
                     if !new.is_empty() {
                         let places = new.into_iter().filter_map(|leaf| self.volume.locate(leaf));
                         pieces.extend(places.map(|place| Piece::whole(place, self.volume.node_bytes())));
@@ -248,13 +252,25 @@ impl Metadata for BtrfsMetadata {
         self.volume.node_bytes()
     }
 
-    fn after_moves(&self, moved: &mut dyn Iterator<Item = Surveyed>) -> Option<Box<dyn Metadata>> {
+    fn after_moves(
+        &self,
+        entries: &[Surveyed],
+        moved: &mut dyn Iterator<Item = (usize, Surveyed)>,
+    ) -> Option<Box<dyn Metadata>> {
         let space = collect_btrfs_free_space_as_it_is(&self.root).ok()?;
         let free = space.free_extents(BtrfsGroupType::METADATA).map(|free| (free.start_bytes, free.length_bytes));
         let mut after = Self::open(&self.device, &self.root).ok()?;
         let (_, tree) = after.subvolumes.first()?;
-        after.after = Some(AfterMoves::plan(tree, after.volume.node_bytes(), free, moved));
-        Some(Box::new(after))
+        // Inodes of other subvolumes have the same numbers, and their trees are not read here.
+        let nested: Vec<&RelPath> =
+            entries.iter().filter(|entry| is_subvolume(entry)).map(|entry| &entry.path).collect();
+        let mut is_nested = false;
+        let moved = moved.map(|(number, entry)| (&entries[number], entry)).inspect(|(_, entry)| {
+            is_nested |= nested.iter().any(|start| is_below(&entry.path, start));
+        });
+        let planned = AfterMoves::plan(tree, after.volume.node_bytes(), free, moved);
+        after.after = (!is_nested).then_some(planned);
+        after.after.is_some().then(|| Box::new(after) as Box<dyn Metadata>)
     }
 
     /// Block groups for data alone hold contents of one size class.

@@ -78,10 +78,15 @@ pub(crate) trait Metadata {
         CopyPlaces::OneRow
     }
 
-    /// The same metadata after contents move. `moved` are the moved files at their new places, in
-    /// the order of the moves. `None` if metadata stays where it is.
-    fn after_moves(&self, moved: &mut dyn Iterator<Item = Surveyed>) -> Option<Box<dyn Metadata>> {
-        let _ = moved;
+    /// The same metadata after contents move. `moved` has the numbers of the moved files among the
+    /// entries of the tree, and the files at their new places, in the order of the moves. `None` if
+    /// metadata stays where it is, or its new places are not known.
+    fn after_moves(
+        &self,
+        entries: &[Surveyed],
+        moved: &mut dyn Iterator<Item = (usize, Surveyed)>,
+    ) -> Option<Box<dyn Metadata>> {
+        let _ = (entries, moved);
         None
     }
 }
@@ -215,8 +220,12 @@ impl MetadataReader {
     }
 
     /// A reader of the metadata after contents move, see [`Metadata::after_moves`].
-    pub(crate) fn after_moves(&self, moved: &mut dyn Iterator<Item = Surveyed>) -> Option<Self> {
-        Some(Self::of(self.source.after_moves(moved)?, None))
+    pub(crate) fn after_moves(
+        &self,
+        entries: &[Surveyed],
+        moved: &mut dyn Iterator<Item = (usize, Surveyed)>,
+    ) -> Option<Self> {
+        Some(Self::of(self.source.after_moves(entries, moved)?, None))
     }
 
     /// The requests for `entry`, before its content.

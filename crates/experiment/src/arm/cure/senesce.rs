@@ -33,7 +33,7 @@ pub(super) fn move_files(context: &mut ArmContext<'_>, plan: &CurePlan, root: &P
     let order = order_of(context.plan.measure.order);
     let files = order.apply(&tree)?;
     let moves = plan_moves(&tree.entries, &files, &options.with_strategies(&plan.strategies()));
-    let places = place_moves(&tree, &moves)?;
+    let places = place_moves(&tree, &moves, &stop)?;
     let pieces: Vec<_> = places.into_iter().flatten().flatten().collect();
     let model = ModelOptions {
         devices: context.devices,

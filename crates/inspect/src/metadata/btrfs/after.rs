@@ -9,23 +9,26 @@
 //!
 //! Not modelled: nodes of other trees between them, splits of leaves, and several transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
-use senesce_probe::collect::Surveyed;
+use senesce_core::Extent;
+use senesce_probe::{collect::Surveyed, map::RawExtent};
 
 use super::{kind, node::Key, volume::Tree};
 
-/// The number of sectors whose checksums fill a leaf. A sector has four bytes of checksum.
-const CHECKSUM_LEAF_SECTORS: u64 = 4096;
-const SECTOR_BYTES: u64 = 4096;
+/// Contents whose checksums fill a leaf, bytes: 4096 sectors, with four bytes of checksum each.
+const CHECKSUM_UNIT_BYTES: u64 = 4096 * 4096;
 
 /// The nodes that moves rewrite.
 #[derive(Debug, Default)]
 pub(super) struct AfterMoves {
     /// The new logical place of a node by its old one.
     places: HashMap<u64, u64>,
-    /// The logical place of the leaf with the checksums of new contents. The key is the place of
-    /// the contents, divided by [`AfterMoves::checksum_unit`].
+    /// The logical place of the leaf with the checksums of new contents, by the number of their
+    /// unit, see [`AfterMoves::checksum_units`].
     checksums: HashMap<u64, u64>,
     /// The inodes of the files that moved.
     moved: HashSet<u64>,
@@ -34,22 +37,23 @@ pub(super) struct AfterMoves {
 impl AfterMoves {
     /// Finds new places for the nodes of `tree` that the moves change.
     ///
-    /// `moved` are the moved files at their new places, in the order of the moves. `free` are the
-    /// free extents for metadata, as (start, length), logical bytes, in order.
-    pub fn plan(
+    /// `moved` are the moved files before the moves and at their new places, in the order of the
+    /// moves. `free` are the free extents for metadata, as (start, length), logical bytes, in
+    /// order.
+    pub fn plan<'a>(
         tree: &Tree,
         node_bytes: u64,
         free: impl IntoIterator<Item = (u64, u64)>,
-        moved: impl IntoIterator<Item = Surveyed>,
+        moved: impl IntoIterator<Item = (&'a Surveyed, Surveyed)>,
     ) -> Self {
         let nodes = |(start, length): (u64, u64)| (0..length / node_bytes).map(move |at| start + at * node_bytes);
         let mut space = free.into_iter().flat_map(nodes);
         let mut after = Self::default();
-        for entry in moved {
+        for (before, entry) in moved {
             after.moved.insert(entry.inode);
-            for raw in &entry.extents {
-                let first = raw.extent.physical / Self::checksum_unit();
-                for unit in first..=raw.extent.end().saturating_sub(1) / Self::checksum_unit() {
+            // A part of a file may stay.
+            for raw in entry.extents.iter().filter(|raw| !is_in(&before.extents, &raw.extent)) {
+                for unit in Self::checksum_units(&raw.extent) {
                     if !after.checksums.contains_key(&unit) {
                         after.checksums.extend(space.next().map(|place| (unit, place)));
                     }
@@ -70,9 +74,9 @@ impl AfterMoves {
         after
     }
 
-    /// Bytes of contents whose checksums are in one leaf.
-    pub fn checksum_unit() -> u64 {
-        CHECKSUM_LEAF_SECTORS * SECTOR_BYTES
+    /// The numbers of the units that an extent touches. The checksums of a unit are in one leaf.
+    pub fn checksum_units(extent: &Extent) -> RangeInclusive<u64> {
+        extent.physical / CHECKSUM_UNIT_BYTES..=extent.end().saturating_sub(1) / CHECKSUM_UNIT_BYTES
     }
 
     /// The place of a node.
@@ -80,19 +84,26 @@ impl AfterMoves {
         self.places.get(&node).copied().unwrap_or(node)
     }
 
-    /// The leaf with the checksums of the content at `physical`. `None` if the file did not move.
-    pub fn find_checksums(&self, inode: u64, physical: u64) -> Option<u64> {
-        self.moved.contains(&inode).then(|| self.checksums.get(&(physical / Self::checksum_unit())).copied())?
+    /// The leaf with the checksums of a unit of contents. `None` if the file did not move.
+    pub fn find_checksums(&self, inode: u64, unit: u64) -> Option<u64> {
+        self.moved.contains(&inode).then(|| self.checksums.get(&unit).copied())?
     }
+}
+
+/// Whether a range of a file is at its place in this map, which is in file order.
+fn is_in(map: &[RawExtent], range: &Extent) -> bool {
+    let behind = map.partition_point(|raw| raw.extent.logical <= range.logical);
+    let Some(Extent { logical, physical, length }) = behind.checked_sub(1).map(|at| map[at].extent) else {
+        return false;
+    };
+    let within = range.logical - logical;
+    within + range.length <= length && physical + within == range.physical
 }
 
 #[cfg(test)]
 mod tests {
-    use senesce_core::{Extent, RelPath};
-    use senesce_probe::{
-        collect::EntryKind,
-        map::{ExtentFlags, RawExtent},
-    };
+    use senesce_core::RelPath;
+    use senesce_probe::{collect::EntryKind, map::ExtentFlags};
 
     use super::*;
     use crate::metadata::btrfs::volume::Leaf;
@@ -126,13 +137,24 @@ mod tests {
         let tree =
             Tree { root: Some(900 * 16384), leaves: (0..5).map(leaf).collect(), parents: vec![vec![900 * 16384]] };
         let free = [(0, 2 * 16384), (7 * 16384 + 4096, 40_000), (20 * 16384, 100 * 16384)];
-        let moved = [file(35, 4096), file(12, 8192), file(31, 16384)];
+        let old = file(1, 1 << 40);
+        let mut in_part = file(31, 16384);
+        // The rest of the file stays.
+        let rest = RawExtent {
+            extent: Extent { logical: 4096, physical: 9 << 40, length: 4096 },
+            flags: ExtentFlags::default(),
+        };
+        in_part.extents.push(rest);
+        let mut before = file(31, 1 << 40);
+        before.extents.push(rest);
+        let moved = [(&old, file(35, 4096)), (&old, file(12, 8192)), (&before, in_part)];
         let after = AfterMoves::plan(&tree, 16384, free, moved);
-        assert_eq!(after.find_checksums(35, 4096), Some(0));
+        assert_eq!(after.find_checksums(35, 0), Some(0));
+        assert_eq!(after.checksums.len(), 1);
         assert_eq!(after.place(900 * 16384), 16384);
         assert_eq!(after.place(53 * 16384), 7 * 16384 + 4096);
         assert_eq!(after.place(51 * 16384), 8 * 16384 + 4096);
         assert_eq!(after.place(52 * 16384), 52 * 16384, "no file of it moved");
-        assert_eq!(after.find_checksums(20, 4096), None);
+        assert_eq!(after.find_checksums(20, 0), None);
     }
 }
