@@ -132,6 +132,20 @@ fn missing_tasks_are_listed_and_nothing_is_merged() {
 }
 
 #[test]
+fn two_merges_do_not_run_at_a_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let campaign = campaign(temp.path(), 1);
+    (0..2).for_each(|number| finish(&campaign, number, "6.1"));
+    let held = fs::File::create(campaign.paths.merge_lock()).unwrap();
+    held.lock().unwrap();
+    let error = merge(&campaign, false).unwrap_err().to_string();
+    assert!(error.contains("is being merged by another process"), "{error}");
+    assert!(!campaign.paths.merged().exists());
+    drop(held);
+    assert_eq!(merge(&campaign, false).unwrap().tasks, 2);
+}
+
+#[test]
 fn tasks_of_two_kernels_are_refused() {
     let temp = tempfile::tempdir().unwrap();
     let campaign = campaign(temp.path(), 2);

@@ -176,35 +176,35 @@ enum Loss {
 /// Tries to lose a task in the middle of its run. Returns `false` if the task finished first.
 fn lose(cluster: &Cluster, lab: &Lab, loss: Loss) -> bool {
     let campaign = lab.path("lost");
-    let state = wait_for("task in the middle of its run", || {
-        assert!(!cluster.queue().is_empty(), "the campaign ended before {loss:?}");
-        let state = running(&campaign, None)?;
-        has_begun(&campaign, state["task"].as_u64()?).then_some(state)
+    // The process is alive, and its job runs: a state of a lost one may still be there.
+    let (state, [_, job, index, _, node]) = wait_for("task in the middle of its run", || {
+        let queue = cluster.queue();
+        assert!(!queue.is_empty(), "the campaign ended before {loss:?}");
+        let mut states = running(&campaign).into_iter();
+        states.find_map(|state| {
+            let task = state["task"].as_u64()?;
+            let job = queue.iter().find(|job| is_running(job, task))?;
+            has_begun(&campaign, task).then(|| (state, job.clone()))
+        })
     });
-    let task = state["task"].as_u64().unwrap();
-    println!("task {task}: {loss:?}");
-    // An array has five tasks. Its name contains the number of its first task.
-    let (first, index) = (task / 5 * 5, task % 5);
-    let is_of_task = |name: &str, at: &str| name.ends_with(&format!("-{first}")) && at == index.to_string();
-    let job = || {
-        let mut queue = cluster.queue().into_iter();
-        queue.find(|[name, _, at, state, _]| is_of_task(name, at) && state == "RUNNING")
-    };
+    println!("task {}: {loss:?}", state["task"]);
     match loss {
         Loss::Kill => {
             let pid = Pid::from_raw(state["pid"].as_i64().unwrap() as i32).unwrap();
             kill_process(pid, Signal::KILL).is_ok()
         }
         Loss::NodeDown => {
-            let Some([.., node]) = job() else { return false };
             let down = cluster.run("scontrol", &["update", &format!("nodename={node}"), "state=down", "reason=test"]);
             down.code == 0
         }
-        Loss::Requeue => {
-            let Some([_, job, index, ..]) = job() else { return false };
-            cluster.run("scontrol", &["requeue", &format!("{job}_{index}")]).code == 0
-        }
+        Loss::Requeue => cluster.run("scontrol", &["requeue", &format!("{job}_{index}")]).code == 0,
     }
+}
+
+/// Whether a line of the queue is the running job of a task. An array has five tasks, and is named
+/// after its first one.
+fn is_running([name, _, index, state, _]: &[String; 5], task: u64) -> bool {
+    name.ends_with(&format!("-{}", task / 5 * 5)) && *index == (task % 5).to_string() && state == "RUNNING"
 }
 
 #[test]

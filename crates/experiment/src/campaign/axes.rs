@@ -1,12 +1,12 @@
 //! The numbers of tasks: a bijection between the numbers and the combinations of the axes.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use senesce_core::Seed;
 
 use super::{
     Grid, KernelName,
-    grid::{has_duplicates, stem},
+    grid::{has_duplicates, is_label, stem},
 };
 use crate::plan::{FileSystem, Plan, PlanError};
 
@@ -99,15 +99,13 @@ impl Axes {
             return wrong("devices", format!("has two devices of one name: {}; rename a file", devices.join(", ")));
         }
         for (key, labels) in [("plan", &labels), ("devices", &devices)] {
-            let is_label = |label: &&String| {
-                label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) && !label.is_empty()
-            };
             if let Some(bad) = labels.iter().find(|label| !is_label(label)) {
                 let problem = format!("has the name {bad:?}; use only letters, digits, '-' and '_'");
                 return wrong(key, problem);
             }
         }
         let mut targets = Vec::new();
+        let mut known = BTreeSet::new();
         for (index, workload) in workloads.iter().enumerate() {
             let file_systems = match grid.file_systems.is_empty() {
                 true => &workload.plan.file_systems,
@@ -116,12 +114,23 @@ impl Axes {
             for file_system in file_systems {
                 let name = file_system.name();
                 let of_kernel = |kernel| Target { workload: index, file_system: file_system.clone(), kernel };
+                let before = targets.len();
                 targets.extend(grid.kernels_of(&name).map(of_kernel));
+                if targets.len() == before {
+                    return wrong("kernel.file_systems", format!("leaves {name:?} out: no kernel runs it"));
+                }
+                known.insert(name);
             }
         }
-        if targets.is_empty() {
-            let problem = "has no file system of the plans; add one of them";
-            return wrong("kernel.file_systems", problem.to_owned());
+        // A misspelt name would leave tasks out.
+        if let Some(unknown) =
+            grid.kernels.iter().flat_map(|kernel| &kernel.file_systems).find(|name| !known.contains(*name))
+        {
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            return wrong(
+                "kernel.file_systems",
+                format!("names {unknown:?}; the file systems of the grid are {known}"),
+            );
         }
         let or_own = |given: Vec<Option<String>>| if given.is_empty() { vec![None] } else { given };
         let seeds: Vec<Option<u64>> = grid.seeds.iter().copied().map(Some).collect();
@@ -207,8 +216,6 @@ impl Axes {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -275,15 +282,36 @@ mod tests {
 
     #[test]
     fn names_that_would_collide_are_refused() {
-        let text =
-            "format = \"senesce-grid/1\"\nname = \"g\"\n[[plan]]\npath = \"a/p.toml\"\n[[plan]]\npath = \"b/p.toml\"\n";
+        for (more, part) in [
+            ("[[plan]]\npath = \"q.toml\"\nprofiles = [\"p\"]\n", "two workloads one name"),
+            ("[[plan]]\npath = \"q.toml\"\nprofiles = [\"p.q.toml\"]\n", "\"p.q\""),
+        ] {
+            let error = refused(more, 2);
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    /// The error of a grid with this text after its first plan.
+    fn refused(more: &str, plans: usize) -> String {
         let path = Path::new("g");
+        let text = format!("format = \"senesce-grid/1\"\nname = \"g\"\n[[plan]]\npath = \"p.toml\"\n{more}");
         let plan = Plan::parse(Path::new("p"), PLAN).unwrap();
-        let grid = |text: &str| Grid::parse(path, text).unwrap();
-        let error = Axes::of(&grid(text), vec![plan.clone(); 2], path).unwrap_err().to_string();
-        assert!(error.contains("two workloads of one name"), "{error}");
-        let dotted = grid(&text.replace("b/p.toml\"", "b/p.toml\"\nname = \"p.q\""));
-        let error = Axes::of(&dotted, vec![plan; 2], path).unwrap_err().to_string();
-        assert!(error.contains("\"p.q\""), "{error}");
+        Axes::of(&Grid::parse(path, &text).unwrap(), vec![plan; plans], path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn kernels_run_all_file_systems_and_no_others() {
+        let ext4 = "[[file_system]]\nkind = \"ext4\"\n";
+        let uml = |names: &str| format!("[[kernel]]\nkind = \"uml\"\nfile_systems = [{names}]\n");
+        for (more, part) in [
+            // The plan has ext4 and XFS.
+            (uml("\"ext4\""), "leaves \"xfs\" out"),
+            (uml("\"ext4\", \"xfs\", \"exf4\""), "names \"exf4\"; the file systems of the grid are ext4, xfs"),
+            (format!("{ext4}{}", uml("\"ext4\", \"xfs\"")), "names \"xfs\"; the file systems of the grid are ext4"),
+            (format!("{ext4}{}", uml("\"xfs\"")), "leaves \"ext4\" out"),
+        ] {
+            let error = refused(&more, 1);
+            assert!(error.contains("kernel.file_systems") && error.contains(part), "{error}");
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! state/N.*.json     the running attempt at task N, or its last failure
 //! logs/              job scripts and their output
 //! merged/            the merged run
+//! merged.lock        held by a merge
 //! ```
 
 use std::{
@@ -92,6 +93,11 @@ impl CampaignPaths {
         self.dir.join("logs")
     }
 
+    /// Locked by a merge.
+    pub fn merge_lock(&self) -> PathBuf {
+        self.dir.join("merged.lock")
+    }
+
     /// The merged run.
     pub fn merged(&self) -> PathBuf {
         self.dir.join("merged")
@@ -136,15 +142,17 @@ impl Campaign {
     /// Errors: the grid or a plan is wrong; a combination makes no sense; too many tasks.
     pub fn plan(path: &Path, dir: &Path, senesce: &str) -> Result<Self, Error> {
         crate::run::check_new(dir)?;
+        let absolute = std::path::absolute(dir).map_err(Error::io("look up", dir))?;
+        check_text(&absolute)?;
+        let begun_in = fs::canonicalize(".").map_err(Error::io("look up", "."))?;
+        check_text(&begun_in)?;
         let text = read_text(path)?;
         let grid = Grid::parse(path, &text)?;
         let base = path.parent().unwrap_or(Path::new("."));
         let texts = grid.plans.iter().map(|named| read_text(&named.path_from(base)));
         let texts = texts.collect::<Result<Vec<_>, _>>()?;
-        let begun_in = fs::canonicalize(".").map_err(Error::io("look up", "."))?;
         let sources: Vec<PathBuf> = grid.plans.iter().map(|named| named.path_from(base)).collect();
         let hash = hash_of(&text, &texts);
-        let absolute = std::path::absolute(dir).map_err(Error::io("look up", dir))?;
         let id = hash_of(&hash, &[absolute.display().to_string()])[..ID_LETTERS].to_owned();
         let paths = CampaignPaths::new(dir);
         let campaign = Self::of(paths, (grid, path), (&texts, &sources), (id, hash), begun_in)?;
@@ -205,6 +213,7 @@ impl Campaign {
             }
             _ => Error::io("look up", dir)(error),
         })?;
+        check_text(&dir)?;
         let paths = CampaignPaths::new(&dir);
         let none = "name the directory of `senesce campaign plan --out`";
         let text = match fs::read_to_string(paths.description()) {
@@ -223,6 +232,10 @@ impl Campaign {
         }
         let described: Description =
             serde_json::from_value(value).map_err(|error| damaged(format!("is damaged: {error}")))?;
+        // It becomes part of names of directories and of job scripts.
+        if !is_id(&described.id) {
+            return Err(damaged(format!("has the id {:?}, which is not {ID_LETTERS} hex digits", described.id)));
+        }
         let text = read_text(&paths.grid())?;
         let grid = Grid::parse(&paths.grid(), &text)?;
         let sources: Vec<PathBuf> = grid.plans.iter().map(|named| paths.plans().join(named.label())).collect();
@@ -345,6 +358,22 @@ impl Campaign {
     }
 }
 
+fn is_id(text: &str) -> bool {
+    text.len() == ID_LETTERS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Refuses a path that JSON and job scripts cannot hold.
+fn check_text(path: &Path) -> Result<(), Error> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::RunDirectory {
+            path: path.to_owned(),
+            problem: "is not UTF-8; job scripts cannot name it".to_owned(),
+            hint: "use a directory whose path is UTF-8",
+        }),
+    }
+}
+
 fn hash_of(grid: &str, plans: &[String]) -> String {
     let mut hasher = blake3::Hasher::new();
     for text in std::iter::once(grid).chain(plans.iter().map(String::as_str)) {
@@ -421,7 +450,46 @@ mod tests {
     }
 
     #[test]
-    fn plan_refuses_a_combination_without_sense() {
+    fn an_id_that_could_be_a_path_or_an_option_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let campaign = planned(temp.path(), "");
+        let text = fs::read_to_string(campaign.paths.description()).unwrap();
+        for id in ["", "../../../etc", "0123456789a", "0123456789abc", "0123456789aB", "0\\n#SBATCH -x"] {
+            let changed = text.replace(campaign.id(), id);
+            fs::write(campaign.paths.description(), changed).unwrap();
+            let error = Campaign::open(&campaign.paths.dir).err().unwrap().to_string();
+            assert!(error.contains("is not 12 hex digits"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_not_utf_8_is_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        let temp = tempfile::tempdir().unwrap();
+        planned(temp.path(), "");
+        let dir = temp.path().join(std::ffi::OsStr::from_bytes(b"o\xff"));
+        let error = Campaign::plan(&temp.path().join("grid.toml"), &dir, "0.1.0").err().unwrap().to_string();
+        assert!(error.contains("is not UTF-8") && !dir.exists(), "{error}");
+        fs::rename(temp.path().join("out"), &dir).unwrap();
+        let error = Campaign::open(&dir).err().unwrap().to_string();
+        assert!(error.contains("is not UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn a_plan_never_leaves_the_directory() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::write(temp.path().join("p.toml"), PLAN).unwrap();
+        let grid = "format = \"senesce-grid/1\"\nname = \"g\"\n[[plan]]\npath = \"p.toml\"\nname = \"../../victim\"\n\
+                    profiles = [\"agrawal\"]\n";
+        fs::write(temp.path().join("grid.toml"), grid).unwrap();
+        fs::write(temp.path().join("victim"), "mine").unwrap();
+        let error = Campaign::plan(&temp.path().join("grid.toml"), &temp.path().join("out"), "0.1.0").err().unwrap();
+        assert!(error.to_string().contains("plan.name"), "{error}");
+        assert_eq!(fs::read_to_string(temp.path().join("victim")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_combination_without_sense_is_refused_when_it_is_planned() {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("p.toml"), PLAN).unwrap();
         let grid = "format = \"senesce-grid/1\"\nname = \"g\"\n[[plan]]\npath = \"p.toml\"\nprofiles = [\"agrawal\"]\n";

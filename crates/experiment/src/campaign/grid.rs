@@ -113,6 +113,15 @@ impl Grid {
         if self.plans.is_empty() {
             return wrong("plan", "names no plan; add [[plan]] with path = \"FILE.toml\"");
         }
+        // A copy of each plan is a file of this name, also if profiles name the workloads.
+        let labels: Vec<String> = self.plans.iter().map(GridPlan::label).collect();
+        if let Some(bad) = labels.iter().find(|label| !is_label(label)) {
+            let problem = format!("has {bad:?}; names of plans need letters, digits, '-' and '_'; set name = \"…\"");
+            return wrong("plan.name", &problem);
+        }
+        if has_duplicates(&labels) {
+            return wrong("plan.name", &format!("gives two plans one name ({}); set name = \"…\"", labels.join(", ")));
+        }
         if has_duplicates(&self.seeds) {
             return wrong("seeds", "names a seed twice");
         }
@@ -126,15 +135,6 @@ impl Grid {
         let known: Vec<String> = self.file_systems.iter().map(FileSystem::name).collect();
         if has_duplicates(&known) {
             return wrong("file_system", "has two file systems of one name; set name = \"…\"");
-        }
-        for named in self.kernels.iter().flat_map(|kernel| &kernel.file_systems) {
-            if !known.is_empty() && !known.contains(named) {
-                let problem = format!("names {named:?}; the file systems of the grid are {}", known.join(", "));
-                return wrong("kernel.file_systems", &problem);
-            }
-        }
-        if let Some(left) = known.iter().find(|name| self.kernels_of(name).next().is_none()) {
-            return wrong("kernel.file_systems", &format!("does not have {left:?}: no kernel runs it"));
         }
         Ok(())
     }
@@ -161,7 +161,12 @@ impl GridPlan {
     }
 }
 
-/// The name of a file without its directory and extension. A built-in name stays as it is.
+/// Whether a text can be part of the name of an arm, and the name of a file.
+pub(super) fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+/// The name of a file without its directory and ending; a built-in name stays as it is.
 pub(super) fn stem(text: &str) -> String {
     Path::new(text).file_stem().map_or_else(|| text.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
@@ -202,15 +207,9 @@ mod tests {
         for (more, key) in [
             ("[[kernel]]\nkind = \"host\"\n[[kernel]]\nkind = \"host\"\n", "kernel"),
             ("[[file_system]]\nkind = \"ext4\"\n[[file_system]]\nkind = \"ext4\"\n", "file_system"),
-            (
-                "[[file_system]]\nkind = \"ext4\"\n[[kernel]]\nkind = \"uml\"\nfile_systems = [\"xfs\"]\n",
-                "kernel.file_systems",
-            ),
-            (
-                "[[file_system]]\nkind = \"ext4\"\n[[file_system]]\nkind = \"xfs\"\n[[kernel]]\nkind = \"uml\"\n\
-                 file_systems = [\"xfs\"]\n",
-                "kernel.file_systems",
-            ),
+            ("[[plan]]\npath = \"other/p.toml\"\n", "plan.name"),
+            ("[[plan]]\npath = \"p.toml\"\nprofiles = [\"agrawal\"]\n", "plan.name"),
+            ("[[plan]]\npath = \"q.toml\"\nname = \"p\"\nprofiles = [\"agrawal\"]\n", "plan.name"),
         ] {
             let error = Grid::parse(Path::new("g"), &format!("{SMALL}{more}")).unwrap_err().to_string();
             assert!(error.contains(&format!(": {key}: ")), "{error}");
@@ -219,9 +218,18 @@ mod tests {
             ("name = \"g\"", "name = \"a/b\"", "name"),
             ("name = \"g\"", "name = \"g\"\nseeds = [1, 1]", "seeds"),
             ("name = \"g\"", "name = \"g\"\ndevices = [\"nvme\", \"nvme\"]", "devices"),
+            ("\"p.toml\"", "\"p.q.toml\"", "plan.name"),
+            ("\"p.toml\"", "\"\"", "plan.name"),
         ] {
             let error = Grid::parse(Path::new("g"), &SMALL.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(&format!(": {key}: ")), "{error}");
+        }
+        for name in ["", "../../x", "/etc/x", "..", ".", "a/b", "p.q", "a b", "é", "a\\u0000"] {
+            for profiles in ["", "profiles = [\"agrawal\"]\n"] {
+                let text = format!("{SMALL}name = \"{name}\"\n{profiles}");
+                let error = Grid::parse(Path::new("g"), &text).unwrap_err().to_string();
+                assert!(error.contains(": plan.name: "), "{error}");
+            }
         }
         let error = Grid::parse(Path::new("g"), &SMALL.replace("path", "pth")).unwrap_err().to_string();
         assert!(error.contains("did you mean `path`?"), "{error}");

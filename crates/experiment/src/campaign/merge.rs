@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
+    fs::{self, File, TryLockError},
+    io,
     path::Path,
 };
 
@@ -42,19 +43,52 @@ impl Merged {
     }
 }
 
+/// Tasks that a merge compared, and the circumstances that all of them have.
+#[derive(Default)]
+struct Compared {
+    tasks: Vec<u64>,
+    common: BTreeMap<String, String>,
+    senesce_version: String,
+}
+
 /// Merges the finished tasks of a campaign into one run in `merged/`.
 ///
 /// Two merges of equal results have equal bytes, for every order in which the tasks ran. If tasks
 /// are missing, it merges only with `partial`. If circumstances make the figures incomparable, it
 /// merges nothing.
 ///
-/// Errors: a result is of another plan, or is damaged. Memory: the results of one task, and a
-/// bounded number of rows.
+/// Errors: a result is of another plan, or is damaged; another merge of the campaign runs. Memory:
+/// the results of one task, and a bounded number of rows.
 pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
+    let _lock = lock(campaign)?;
+    let (merged, compared) = compare(campaign)?;
+    if merged.conflicts.is_empty() && (merged.missing.1 == 0 || partial) && merged.tasks > 0 {
+        join(campaign, &compared)?;
+    }
+    Ok(merged)
+}
+
+/// The lock of a merge: two of them would write the same files. The kernel releases it after a kill.
+fn lock(campaign: &Campaign) -> Result<File, Error> {
+    let path = campaign.paths.merge_lock();
+    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::RunDirectory {
+            path: campaign.paths.dir.clone(),
+            problem: "is being merged by another process".to_owned(),
+            hint: "wait for its end, then merge again",
+        }),
+        Err(TryLockError::Error(error)) => Err(Error::io("lock", path)(error)),
+    }
+}
+
+/// Compares the circumstances of the finished tasks.
+fn compare(campaign: &Campaign) -> Result<(Merged, Compared), Error> {
     let mut merged = Merged::default();
+    let mut compared = Compared::default();
     let mut comparison = Comparison::default();
     let mut common: Option<BTreeMap<String, String>> = None;
-    let mut version = String::new();
     for task in campaign.tasks() {
         if !is_finished(campaign, task.number) {
             merged.miss(task.number);
@@ -63,35 +97,37 @@ pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
         let store = open_results(campaign, &task)?;
         let rows = store.read_circumstances()?;
         comparison.add(&task, &rows);
-        version.clone_from(&store.run_info().senesce_version);
+        compared.senesce_version.clone_from(&store.run_info().senesce_version);
         keep_common(&mut common, &rows);
+        compared.tasks.push(task.number);
         merged.tasks += 1;
     }
     merged.unlike_times = comparison.unlike_times();
     merged.conflicts = comparison.conflicts();
-    if !merged.conflicts.is_empty() || (merged.missing.1 > 0 && !partial) || merged.tasks == 0 {
-        return Ok(merged);
-    }
-    let common = common.unwrap_or_default();
+    compared.common = common.unwrap_or_default();
+    Ok((merged, compared))
+}
+
+/// Joins the results of the tasks that were compared. A task that finished later is left out.
+fn join(campaign: &Campaign, Compared { tasks, common, senesce_version }: &Compared) -> Result<(), Error> {
     let new = campaign.paths.merged().join("results.new");
     remove_dir(&new)?;
     let mut merger = Merger::create(&new)?;
     // Results are joined in the order of the grid, not of the directory.
-    merger.push_circumstances(run_circumstances(campaign, &common))?;
-    for task in campaign.tasks().filter(|task| is_finished(campaign, task.number)) {
+    merger.push_circumstances(run_circumstances(campaign, common))?;
+    for number in tasks {
+        let task = campaign.task(*number)?;
         let results = open_results(campaign, &task)?.read_all()?;
-        let results = in_campaign(results, &task, &common);
-        merger.push(results)?;
+        merger.push(in_campaign(results, &task, common))?;
     }
     merger.finish(&RunInfo {
         run_name: campaign.name().to_owned(),
         plan_name: campaign.name().to_owned(),
         plan_hash: campaign.hash().to_owned(),
-        senesce_version: version,
+        senesce_version: senesce_version.clone(),
         ..RunInfo::default()
     })?;
-    replace_dir(&new, &RunPaths::new(&campaign.paths.merged()).results())?;
-    Ok(merged)
+    replace_dir(&new, &RunPaths::new(&campaign.paths.merged()).results())
 }
 
 /// Opens the results of a finished task.
@@ -187,4 +223,39 @@ fn replace_dir(new: &Path, dir: &Path) -> Result<(), Error> {
     fs::rename(new, dir).map_err(Error::io("rename", new))?;
     sync_entry(dir)?;
     remove_dir(&old)
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{CellKey, CellResults, CellRow, Role};
+
+    use super::*;
+
+    fn finish(campaign: &Campaign, number: u64) {
+        let task = campaign.task(number).unwrap();
+        let dir = campaign.paths.task(number);
+        let mut store = ResultStore::create(&RunPaths::new(&dir).results(), &number.to_string()).unwrap();
+        let text = plan_text(&campaign.task_plan(&task).unwrap(), &dir).unwrap();
+        store.put_run_info(&RunInfo { plan_hash: plan_hash(&text), ..store.run_info().clone() }).unwrap();
+        let key = CellKey { arm: "ext4".into(), file_system: "ext4".into(), role: Role::Empty, pulls: number };
+        store.append_cell(&CellResults::of(CellRow::without_figures(key, ""))).unwrap();
+    }
+
+    #[test]
+    fn a_task_that_was_not_compared_is_not_merged() {
+        let temp = tempfile::tempdir().unwrap();
+        let plan = "format = \"senesce-plan/1\"\nname = \"p\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
+        fs::write(temp.path().join("p.toml"), plan).unwrap();
+        let grid = "format = \"senesce-grid/1\"\nname = \"g\"\nseeds = [1, 2, 3]\n[[plan]]\npath = \"p.toml\"\n";
+        fs::write(temp.path().join("grid.toml"), grid).unwrap();
+        let campaign = Campaign::plan(&temp.path().join("grid.toml"), &temp.path().join("out"), "0.1.0").unwrap();
+        [0, 2].iter().for_each(|number| finish(&campaign, *number));
+        let (merged, compared) = compare(&campaign).unwrap();
+        assert_eq!((merged.tasks, &merged.missing), (2, &(vec![1], 1)));
+        finish(&campaign, 1);
+        join(&campaign, &compared).unwrap();
+        let results = RunPaths::new(&campaign.paths.merged()).results();
+        let results = ResultStore::open_read_only(&results).unwrap().read_all().unwrap();
+        assert_eq!(results.cells.iter().map(|cell| cell.key.pulls).collect::<Vec<_>>(), [0, 2]);
+    }
 }

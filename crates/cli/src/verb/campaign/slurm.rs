@@ -2,6 +2,7 @@
 //! scripts.
 
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     io,
     path::Path,
@@ -21,6 +22,15 @@ const PACKAGE: &str = "slurm-client";
 /// Slurm's default of MaxArraySize: the largest index of an array plus one.
 const USUAL_ARRAY_SIZE: u64 = 1001;
 
+/// The queue of a campaign.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Tasks, sorted. One whose job only completes is not among them.
+    pub tasks: Vec<Queued>,
+    /// The numbers of all jobs, also of merges.
+    pub jobs: BTreeSet<u64>,
+}
+
 /// A task in the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queued {
@@ -28,8 +38,6 @@ pub struct Queued {
     pub task: u64,
     /// Its state, such as `PENDING` or `RUNNING`.
     pub state: String,
-    /// Its node, if it runs.
-    pub node: String,
 }
 
 /// One job array. The task of index I has the number `first` + I.
@@ -74,24 +82,29 @@ fn parse_array_size(config: &str) -> u64 {
     sizes.next().and_then(|(_, size)| size.trim().parse().ok()).unwrap_or(USUAL_ARRAY_SIZE)
 }
 
-/// Returns the tasks of a campaign that this user has in the queue.
-pub fn queued(campaign: &Campaign) -> Result<Vec<Queued>> {
-    let lines = call("squeue", &["--me", "--noheader", "--array", "--format=%j|%K|%T|%N"])?;
+/// What this user has in the queue for a campaign.
+pub fn queue(campaign: &Campaign) -> Result<Queue> {
+    let lines = call("squeue", &["--me", "--noheader", "--array", "--format=%j|%F|%K|%T"])?;
     Ok(parse_queue(campaign.id(), &lines))
 }
 
-fn parse_queue(id: &str, lines: &str) -> Vec<Queued> {
+fn parse_queue(id: &str, lines: &str) -> Queue {
     let prefix = format!("senesce-{id}-");
-    let parse = |line: &str| {
+    let mut queue = Queue::default();
+    for line in lines.lines() {
         let mut fields = line.trim().split('|');
-        let first: u64 = fields.next()?.strip_prefix(&prefix)?.parse().ok()?;
-        let index: u64 = fields.next()?.parse().ok()?;
-        let (state, node) = (fields.next()?.to_owned(), fields.next().unwrap_or_default().to_owned());
-        Some(Queued { task: first + index, state, node })
-    };
-    let mut found: Vec<Queued> = lines.lines().filter_map(parse).collect();
-    found.sort_by_key(|queued| queued.task);
-    found
+        let Some(first) = fields.next().and_then(|name| name.strip_prefix(&prefix)) else { continue };
+        queue.jobs.extend(fields.next().and_then(|job| job.parse::<u64>().ok()));
+        let mut parse_next = || fields.next()?.parse::<u64>().ok();
+        let (Ok(first), Some(index)) = (first.parse::<u64>(), parse_next()) else { continue };
+        let state = fields.next().unwrap_or_default().to_owned();
+        // Its process has ended. If the task has no result, it needs another job.
+        if state != "COMPLETING" {
+            queue.tasks.push(Queued { task: first.saturating_add(index), state });
+        }
+    }
+    queue.tasks.sort_by_key(|queued| queued.task);
+    queue
 }
 
 /// Cuts sorted tasks into job arrays of at most `size` indices.
@@ -195,12 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_has_only_tasks_of_this_campaign() {
-        let lines = "senesce-ab12-4|1|RUNNING|n2\nsenesce-ab12-0|3|PENDING|\nsenesce-ab12-merge|N/A|PENDING|\n\
-                     senesce-ffff-0|2|RUNNING|n1\nother|7|RUNNING|n1\n";
+    fn the_queue_has_tasks_of_this_campaign_alone() {
+        let lines = "senesce-ab12-4|12|1|RUNNING\nsenesce-ab12-0|11|3|PENDING\nsenesce-ab12-merge|13|N/A|PENDING\n\
+                     senesce-ab12-0|10|2|COMPLETING\nsenesce-ffff-0|14|2|RUNNING\nother|15|7|RUNNING\n";
         let found = parse_queue("ab12", lines);
-        let rows: Vec<_> = found.iter().map(|task| (task.task, task.state.as_str(), task.node.as_str())).collect();
-        assert_eq!(rows, [(3, "PENDING", ""), (5, "RUNNING", "n2")]);
+        let told: Vec<_> = found.tasks.iter().map(|task| (task.task, task.state.as_str())).collect();
+        assert_eq!(told, [(3, "PENDING"), (5, "RUNNING")], "no task that completes");
+        assert_eq!(found.jobs.into_iter().collect::<Vec<_>>(), [10, 11, 12, 13], "a merge waits for all of them");
     }
 
     #[test]

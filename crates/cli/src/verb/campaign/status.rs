@@ -64,20 +64,20 @@ pub fn status(dir: &Path, json: bool) -> Result<()> {
     let mut progress = Progress::collect(&campaign, &world(false)?)?;
     // Without a submission, the queue has no task of the campaign.
     let is_submitted = campaign.paths.logs().join("merge.sh").exists();
-    let queue = is_submitted.then(|| slurm::queued(&campaign)).and_then(Result::ok);
+    let queue = is_submitted.then(|| slurm::queue(&campaign)).and_then(Result::ok);
     if let Some(queue) = &queue {
         let before = progress.running.len();
-        // After the loss of a node, the states of its tasks still exist.
-        progress
-            .running
-            .retain(|running| running.is_alive == Some(true) || queue.iter().any(|queued| queued.task == running.task));
+        // A node that was lost has left the states of its tasks.
+        progress.running.retain(|running| {
+            running.is_alive == Some(true) || queue.tasks.iter().any(|queued| queued.task == running.task)
+        });
         progress.waiting += (before - progress.running.len()) as u64;
     }
     let document = StatusDocument {
         name: campaign.name().to_owned(),
         tasks: progress.tasks,
         done: progress.done,
-        queued: queue.map(|queue| queue.iter().filter(|queued| queued.state != "RUNNING").count() as u64),
+        queued: queue.map(|queue| queue.tasks.iter().filter(|queued| queued.state != "RUNNING").count() as u64),
         waiting: progress.waiting,
         mean_seconds: progress.mean_seconds,
         remaining_seconds: progress.remaining_seconds(),

@@ -30,7 +30,8 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
     let dir = shell_word(&campaign.paths.dir);
     let mut tasks = Progress::missing(&campaign)?;
     let size = slurm::array_size()?;
-    let queued: BTreeSet<u64> = slurm::queued(&campaign)?.into_iter().map(|queued| queued.task).collect();
+    let queue = slurm::queue(&campaign)?;
+    let queued: BTreeSet<u64> = queue.tasks.iter().map(|queued| queued.task).collect();
     if which == Which::Missing && !queued.is_empty() {
         let message = format!("{} tasks of the campaign are in the queue", queued.len());
         let hint = format!("senesce campaign resume --slurm {dir} submits the other tasks");
@@ -48,6 +49,9 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
         return Ok(());
     }
     let program = env::current_exe().context("cannot find this program")?;
+    if program.to_str().is_none() {
+        return Err(usage("the path of this program is not UTF-8; job scripts cannot name it", None));
+    }
     let windows = slurm::windows(&tasks, size);
     let script = |window: &Window| slurm::task_script(&campaign, window, args, &program);
     let merge = slurm::merge_script(&campaign, &program);
@@ -71,7 +75,9 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
         jobs.push(job);
     }
     let path = write("merge.sh", &merge)?;
-    let job = slurm::submit(&campaign, &path, &jobs)?;
+    // It joins the results of jobs that were submitted before, too, and no two merges run at a time.
+    let before: Vec<u64> = queue.jobs.into_iter().chain(jobs).collect();
+    let job = slurm::submit(&campaign, &path, &before)?;
     println!("job {job}: merge");
     println!("{} tasks are submitted; senesce campaign status {dir}", tasks.len());
     Ok(())
