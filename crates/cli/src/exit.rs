@@ -133,6 +133,18 @@ impl std::fmt::Display for Passed {
 
 impl std::error::Error for Passed {}
 
+/// The exit code of a command that ran in a guest. `None`: the error is of this program.
+pub fn passed_code(error: &anyhow::Error) -> Option<u8> {
+    error.downcast_ref().map(|Passed(code)| *code)
+}
+
+/// Whether a signal ended the work, also work in a guest.
+pub fn is_interruption(error: &anyhow::Error) -> bool {
+    const OF_SIGNALS: [u8; 2] = [128 + 2, 128 + 15];
+    passed_code(error).is_some_and(|code| OF_SIGNALS.contains(&code))
+        || error.chain().any(|cause| interruption(cause).is_some())
+}
+
 /// Ends this program as the command in a guest ended.
 pub fn passed(code: u8) -> anyhow::Result<()> {
     if code == 0 { Ok(()) } else { Err(Passed(code).into()) }

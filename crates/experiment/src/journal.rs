@@ -184,8 +184,8 @@ pub struct RunState {
     pub arms: usize,
     /// Complete arms.
     pub done: usize,
-    /// The names of the arms that failed.
-    pub failed: Vec<String>,
+    /// The arms that failed, with the reasons.
+    pub failed: Vec<(String, String)>,
 }
 
 impl RunState {
@@ -202,7 +202,7 @@ impl RunState {
             state.arms += 1;
             match arm_state(&entries, &arm.name) {
                 ArmState::Done => state.done += 1,
-                ArmState::Failed(_) => state.failed.push(arm.name),
+                ArmState::Failed(reason) => state.failed.push((arm.name, reason)),
                 ArmState::Fresh | ArmState::At(_) => {}
             }
         }

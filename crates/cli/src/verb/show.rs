@@ -41,7 +41,8 @@ fn unfinished(state: &RunState, run: &Path) -> String {
         return String::new();
     }
     let command = resume_command(run);
-    let failures = format!("{} of {arms} arms failed ({})", failed.len(), failed.join(", "));
+    let names: Vec<&str> = failed.iter().map(|(name, _)| name.as_str()).collect();
+    let failures = format!("{} of {arms} arms failed ({})", failed.len(), names.join(", "));
     match (failed.is_empty(), done + failed.len() == *arms) {
         (true, _) => format!("unfinished: {done} of {arms} arms; continue with `{command}`\n\n"),
         (_, true) => format!("unfinished: {failures}; remove the cause, then repeat with `{command}`\n\n"),
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn an_unfinished_run_names_what_it_lacks() {
         let said = |arms, done, failed: &[&str]| {
-            let failed = failed.iter().map(|name| (*name).to_owned()).collect();
+            let failed = failed.iter().map(|name| ((*name).to_owned(), "no space".to_owned())).collect();
             unfinished(&RunState { arms, done, failed }, Path::new("demo"))
         };
         assert_eq!(said(3, 3, &[]), "");

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -16,7 +17,7 @@ use super::{
     settled::figures,
 };
 
-/// The longest wait for a condition, under any load. `.ci/watch` ends tests that are silent for 600 s.
+/// The longest wait for a condition, under any load. `.ci/watch` ends tests after 600 s of silence.
 pub(super) const LIMIT: Duration = Duration::from_secs(500);
 
 /// Waits until `found` returns a value.
@@ -124,8 +125,8 @@ pub(super) fn arms(lab: &Lab, campaign: &str) -> Vec<String> {
 /// The runs of an undisturbed task whose figures a disturbed one may have.
 const CALM_RUNS: usize = 4;
 
-/// Compares the merged figures of an undisturbed campaign and a disturbed one, whose results stay as
-/// they are. Other programs can start writeback at a time that no plan determines, and an
+/// Compares the merged figures of an undisturbed campaign and a disturbed one, whose results stay
+/// as they are. Other programs can start writeback at a time that no plan determines, and an
 /// undisturbed task may then have another layout. So the figures of each disturbed task must be
 /// those of one of a few undisturbed runs.
 #[track_caller]
@@ -216,7 +217,7 @@ fn campaign_needs_neither_root_nor_scheduler() {
 fn scratch_on_another_file_system_is_empty_afterwards() {
     let lab = lab_of_directories();
     lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
-    lab.run(["campaign", "task".as_ref(), "c", "0", "-q", "--scratch", &lab.memory().to_string_lossy()]).good();
+    lab.run(["campaign", "task", "c", "0", "-q", "--scratch", &lab.memory().to_string_lossy()]).good();
     assert_eq!(fs::read_dir(lab.memory()).unwrap().count(), 0);
     assert!(lab.path("c/tasks/0/results/run.json").exists());
     let names: Vec<_> = fs::read_dir(lab.path("c/tasks")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -249,6 +250,106 @@ fn missing_slurm_is_named_with_its_package() {
         let output = command.args(["campaign", verb, "--slurm", "c"]).env("PATH", lab.path("tmp")).output().unwrap();
         super::lab::Done::of(output).refused(3, &["scontrol", "slurm-client"]);
     }
+}
+
+/// Programs of a Slurm that accepts one array of two tasks, refuses the next one, and has a job of
+/// this campaign in its queue.
+fn short_slurm(lab: &Lab, id: &str) -> PathBuf {
+    let dir = lab.path("slurm");
+    fs::create_dir(&dir).unwrap();
+    let sbatch = "echo \"$@\" >> calls\ncase \"$*\" in *tasks-0.sh) echo 11;; *merge.sh) echo 12;; \
+                  *) echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1;; esac";
+    for (name, script) in [
+        ("scontrol", "echo 'MaxArraySize = 2'"),
+        ("squeue", &*format!("echo 'senesce-{id}-merge|10|N/A|PENDING'")),
+        ("sbatch", sbatch),
+    ] {
+        let path = dir.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn a_refusal_of_slurm_leaves_a_merge_and_a_number_of_tasks() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    let description: Value = serde_json::from_slice(&fs::read(lab.path("c/campaign.json")).unwrap()).unwrap();
+    let slurm = short_slurm(&lab, description["id"].as_str().unwrap());
+    let mut command = lab.command();
+    command.args(["campaign", "submit", "--slurm", "c", "--sbatch=--partition=p"]).env("PATH", slurm);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        said.starts_with("job 11: tasks 0 + [0-1]\njob 12: merge\n1 tasks remain: senesce campaign resume"),
+        "{said}"
+    );
+    super::lab::Done::of(output).refused(1, &["QOSMaxSubmitJobPerUserLimit"]);
+    let calls = fs::read_to_string(lab.path("calls")).unwrap();
+    let merge = calls.lines().last().unwrap();
+    assert!(merge.contains("--dependency=afterany:10:11 ") && merge.ends_with("/logs/merge.sh"), "{calls}");
+    let script = fs::read_to_string(lab.path("c/logs/merge.sh")).unwrap();
+    assert!(script.contains("#SBATCH --partition=p\n"), "{script}");
+}
+
+#[test]
+fn what_lost_attempts_left_goes_when_their_task_is_finished() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    lab.run(["campaign", "task", "c", "0", "-q"]).good();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let boot: String = boot.chars().filter(char::is_ascii_alphanumeric).take(12).collect();
+    let leave = |work: &Path, name: &str| {
+        fs::create_dir_all(work.join(name).join("volumes")).unwrap();
+        fs::write(work.join(name).join("volumes/image"), "x").unwrap();
+        fs::write(work.join(format!("{name}.toml")), "x").unwrap();
+        fs::write(work.join(format!("{name}.lock")), "").unwrap();
+    };
+    let names = |dir: &Path| {
+        let mut names: Vec<String> =
+            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    // On this machine, in the campaign and in a scratch directory.
+    let work = lab.path("c/work");
+    leave(&work, &format!("0.{boot}"));
+    assert_eq!(lab.run(["campaign", "task", "c", "0"]).good().stdout, "task 0 is finished already\n");
+    assert_eq!(names(&work), [""; 0]);
+    let description: Value = serde_json::from_slice(&fs::read(lab.path("c/campaign.json")).unwrap()).unwrap();
+    let name = format!("senesce-{}-0.{boot}", description["id"].as_str().unwrap());
+    leave(lab.memory(), &name);
+    fs::remove_file(lab.memory().join(format!("{name}.lock"))).unwrap();
+    lab.run([
+        "campaign".as_ref(),
+        "task".as_ref(),
+        "c".as_ref(),
+        "0".as_ref(),
+        "--scratch".as_ref(),
+        lab.memory().as_os_str(),
+    ])
+    .good();
+    assert_eq!(names(lab.memory()), [""; 0]);
+    // On other machines: that of a finished task goes with a merge, unless its attempt runs.
+    for name in ["0.aaaaaaaaaaaa", "0.bbbbbbbbbbbb", "1.aaaaaaaaaaaa"] {
+        leave(&work, name);
+    }
+    leave(&work, &format!("0.{boot}"));
+    let held = fs::File::open(work.join("0.bbbbbbbbbbbb.lock")).unwrap();
+    held.lock().unwrap();
+    lab.run(["campaign", "merge", "c", "--partial"]).good();
+    let of = |name: &str| ["", ".lock", ".toml"].map(|ending| format!("{name}{ending}"));
+    assert_eq!(names(&work), [of("0.bbbbbbbbbbbb"), of("1.aaaaaaaaaaaa")].concat());
+}
+
+#[test]
+fn a_task_without_its_scratch_is_recorded_as_failed() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    assert_ne!(lab.run(["campaign", "task", "c", "1", "-q", "--scratch", "nowhere"]).code, 0);
+    let text = lab.run(["campaign", "status", "c"]).good().stdout;
+    assert!(text.contains("failed tasks:\n  1 on ") && text.contains("nowhere"), "{text}");
 }
 
 #[test]

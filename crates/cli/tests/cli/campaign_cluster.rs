@@ -1,11 +1,13 @@
 //! Campaigns on a cluster: a real slurmctld with three slurmd on this machine.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
+    io::{Read, Write},
     net::TcpListener,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,8 +23,11 @@ use super::{
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
-/// A cluster of three nodes on this machine. Its daemons listen on the loopback device only, and
-/// stop when it is dropped.
+/// The longest wait for the end of a daemon before it is killed.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+/// A cluster of three nodes, which all are this machine. It listens on the loopback device only.
+/// Its daemons stop when it is dropped.
 struct Cluster {
     dir: TempDir,
     daemons: Vec<Child>,
@@ -71,10 +76,11 @@ impl Cluster {
         );
         fs::write(path("slurm.conf"), config).unwrap();
         fs::create_dir(path("state")).unwrap();
-        let mut rng = Rng::for_purpose(Seed(25), "munge");
-        let key: Vec<u8> = (0..128).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
-        fs::write(path("munge.key"), key).unwrap();
-        fs::set_permissions(path("munge.key"), fs::Permissions::from_mode(0o600)).unwrap();
+        // A secret: who knows the key can run jobs as root.
+        let mut key = [0; 1024];
+        File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut key)).unwrap();
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path("munge.key")).unwrap();
+        file.write_all(&key).unwrap();
         let munge = [
             "key-file=munge.key",
             "socket=munge.socket",
@@ -110,8 +116,10 @@ impl Cluster {
 
     fn spawn(&mut self, program: &str, arguments: impl IntoIterator<Item = String>) {
         let output = File::create(self.path(&format!("{program}-{}.out", self.daemons.len()))).unwrap();
-        let mut command = Command::new(find(program).unwrap());
-        command.args(arguments).env("SLURM_CONF", self.config()).current_dir(self.dir.path());
+        // Daemons die with the test, also if it is killed.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(find(program).unwrap()).args(arguments);
+        command.env("SLURM_CONF", self.config()).current_dir(self.dir.path());
         command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
         self.daemons.push(command.spawn().unwrap());
     }
@@ -155,6 +163,11 @@ impl Drop for Cluster {
         // The last one first: slurmd, slurmctld, munged.
         while let Some(mut daemon) = self.daemons.pop() {
             let _ = kill_process(Pid::from_child(&daemon), Signal::TERM);
+            let began = Instant::now();
+            while matches!(daemon.try_wait(), Ok(None)) && began.elapsed() < STOP_LIMIT {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let _ = daemon.kill();
             let _ = daemon.wait();
         }
     }

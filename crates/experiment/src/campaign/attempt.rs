@@ -2,6 +2,7 @@
 //! result.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
@@ -14,6 +15,7 @@ use super::{Campaign, Task};
 use crate::{
     Error, World,
     durable_files::{sync_entry, sync_tree, write_durably},
+    error::chain_text,
     journal::{Entry, JOURNAL_FORMAT},
     paths::RunPaths,
     plan::Plan,
@@ -81,9 +83,6 @@ impl<'a> Attempt<'a> {
     ) -> Result<Begun<'a>, Error> {
         let task = campaign.task(number)?;
         let plan = campaign.task_plan(&task)?;
-        if is_finished(campaign, number) {
-            return Ok(Begun::Finished);
-        }
         fs::create_dir_all(campaign.paths.work()).map_err(Error::io("create", campaign.paths.work()))?;
         let process = world.host.this_process()?;
         let boot = boot_name(&process.boot_id);
@@ -92,26 +91,18 @@ impl<'a> Attempt<'a> {
         let running = campaign.paths.state().join(format!("{number}.{boot}.running.json"));
         match lock.try_lock() {
             Ok(()) => {}
+            // Its process removes what it has.
+            Err(TryLockError::WouldBlock) if is_finished(campaign, number) => return Ok(Begun::Finished),
             Err(TryLockError::WouldBlock) => {
                 let pid = read_state(&running).map_or(0, |state| state.pid);
                 return Err(VolumeError::OwnerAlive { journal: lock_path, pid }.into());
             }
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", lock_path)(error)),
         }
-        // Another process may have finished the task before this one had the lock.
-        if is_finished(campaign, number) {
-            return Ok(Begun::Finished);
-        }
-        let work = match scratch {
-            Some(scratch) => {
-                let scratch = fs::canonicalize(scratch).map_err(Error::io("look up", scratch))?;
-                scratch.join(format!("senesce-{}-{number}.{boot}", campaign.id()))
-            }
-            None => campaign.paths.work().join(format!("{number}.{boot}")),
-        };
+        let work = campaign.paths.work().join(format!("{number}.{boot}"));
         let state = TaskState {
             task: number,
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            host: host_name(),
             boot: process.boot_id,
             pid: process.pid,
             start_ticks: process.start_ticks,
@@ -119,11 +110,45 @@ impl<'a> Attempt<'a> {
             ended_unix_seconds: None,
             reason: None,
         };
-        let attempt = Self { campaign, world, task, plan, work, state, running, lock_path, _lock: lock };
-        attempt.clean_work()?;
-        attempt.write_state(&attempt.running, &attempt.state)?;
-        remove_file(&attempt.failed())?;
-        Ok(Begun::Work(Box::new(attempt)))
+        let mut attempt = Self { campaign, world, task, plan, work, state, running, lock_path, _lock: lock };
+        let begun = attempt.prepare(scratch);
+        let is_finished = attempt.record(begun)?;
+        Ok(if is_finished { Begun::Finished } else { Begun::Work(Box::new(attempt)) })
+    }
+
+    /// Cleans what an earlier attempt left. Returns whether the task is finished: then none stays.
+    fn prepare(&mut self, scratch: Option<&Path>) -> Result<bool, Error> {
+        let number = self.task.number;
+        // Under the lock, because another process may have finished the task before.
+        let is_finished = is_finished(self.campaign, number);
+        if let Some(scratch) = scratch {
+            match fs::canonicalize(scratch) {
+                Err(error) if is_finished && error.kind() == io::ErrorKind::NotFound => {}
+                scratch_dir => {
+                    let scratch_dir = scratch_dir.map_err(Error::io("look up", scratch))?;
+                    let boot = boot_name(&self.state.boot);
+                    self.work = scratch_dir.join(format!("senesce-{}-{number}.{boot}", self.campaign.id()));
+                }
+            }
+        }
+        self.clean_work(is_finished)?;
+        if !is_finished {
+            self.write_state(&self.running, &self.state)?;
+            remove_file(&self.failed())?;
+        }
+        Ok(is_finished)
+    }
+
+    /// Records the reason of a failure that is no interruption, unless the task has its result.
+    fn record<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &result
+            && error.interrupted().is_none()
+            && !is_finished(self.campaign, self.task.number)
+        {
+            // The error itself is more important than one that prevents its record.
+            let _ = self.write_failure(&chain_text(error));
+        }
+        result
     }
 
     /// The task.
@@ -159,26 +184,17 @@ impl<'a> Attempt<'a> {
         fs::write(&path, plan_text(&self.plan, &path)?).map_err(Error::io("write", path))
     }
 
-    /// Releases the resources of a killed attempt on this machine. Removes its work unless the task
-    /// can continue there.
-    fn clean_work(&self) -> Result<(), Error> {
+    /// Releases what a killed attempt on this machine holds. Removes its work unless the task can
+    /// continue there.
+    fn clean_work(&self, is_finished: bool) -> Result<(), Error> {
         remove_tree(&self.unpublished())?;
-        if !self.work.exists() {
-            return Ok(());
+        if self.work.exists() {
+            release(&self.work, self.world)?;
+            if is_finished || !self.can_continue() {
+                forget(&self.work, self.world)?;
+            }
         }
-        let actions = clean(&*self.world.host, &self.work, CleanMode::Act)?;
-        if let Some(left) = actions.iter().find(|action| action.is_failure()) {
-            return Err(Error::RunDirectory {
-                path: self.work.clone(),
-                problem: format!("has a resource that a killed attempt left: {left}"),
-                hint: "find and stop the process that uses it, then run: senesce clean",
-            });
-        }
-        if !self.can_continue() {
-            Registry::new(&self.world.registry_dir).remove(&self.work)?;
-            remove_tree(&self.work)?;
-        }
-        Ok(())
+        if is_finished { remove_file(&self.plan_file()) } else { Ok(()) }
     }
 
     /// Whether this version started a run of this plan in the directory.
@@ -194,6 +210,11 @@ impl<'a> Attempt<'a> {
     /// Publishes the complete run in [`work`](Self::work) as the result of the task. If another
     /// machine finished the task first, its result stays.
     pub fn finish(mut self) -> Result<(), Error> {
+        let published = self.publish();
+        self.record(published)
+    }
+
+    fn publish(&mut self) -> Result<(), Error> {
         let paths = RunPaths::new(&self.work);
         for dir in [paths.volumes(), paths.spool()] {
             remove_tree(&dir)?;
@@ -224,11 +245,15 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Records the reason of a failure. The next attempt continues the work.
-    pub fn fail(mut self, reason: &str) -> Result<(), Error> {
-        self.state.ended_unix_seconds = Some(self.world.clock.unix_seconds());
-        self.state.reason = Some(reason.to_owned());
-        self.write_state(&self.failed(), &self.state)
+    /// Records why the attempt failed. The next one continues its work.
+    pub fn fail(self, reason: &str) -> Result<(), Error> {
+        self.write_failure(reason)
+    }
+
+    fn write_failure(&self, reason: &str) -> Result<(), Error> {
+        let ended_unix_seconds = Some(self.world.clock.unix_seconds());
+        let state = TaskState { ended_unix_seconds, reason: Some(reason.to_owned()), ..self.state.clone() };
+        self.write_state(&self.failed(), &state)
     }
 
     fn failed(&self) -> PathBuf {
@@ -271,12 +296,80 @@ pub(super) fn is_finished(campaign: &Campaign, number: u64) -> bool {
     campaign.paths.task(number).is_dir()
 }
 
-/// Whether the process of a state runs. `None`: it is on another machine, or of an earlier boot.
+/// Releases what a killed attempt on this machine holds in its work.
+fn release(work: &Path, world: &World) -> Result<(), Error> {
+    let actions = clean(&*world.host, work, CleanMode::Act)?;
+    match actions.iter().find(|action| action.is_failure()) {
+        None => Ok(()),
+        Some(left) => Err(Error::RunDirectory {
+            path: work.to_owned(),
+            problem: format!("has something that a killed attempt left: {left}"),
+            hint: "see what still uses it, then run: senesce clean",
+        }),
+    }
+}
+
+/// Removes work that holds nothing, also from the list of runs.
+fn forget(work: &Path, world: &World) -> Result<(), Error> {
+    Registry::new(&world.registry_dir).remove(work)?;
+    remove_tree(work)
+}
+
+/// Removes what lost attempts left in the directory of the campaign for tasks that are finished.
+/// Attempts that run keep theirs.
+///
+/// Errors: something could not be released or removed; the rest is removed.
+pub fn remove_leftovers(campaign: &Campaign, world: &World) -> Result<(), Error> {
+    let work = campaign.paths.work();
+    let own_boot = boot_name(&world.host.this_process()?.boot_id);
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(&work).map_err(Error::io("list", &work))? {
+        let name = entry.map_err(Error::io("list", &work))?.file_name();
+        names.extend(name.to_str().and_then(attempt_of));
+    }
+    let mut result = Ok(());
+    for (number, boot) in names.into_iter().filter(|(number, _)| is_finished(campaign, *number)) {
+        let lock_path = work.join(format!("{number}.{boot}.lock"));
+        let lock = File::create(&lock_path).map_err(Error::io("create", &lock_path))?;
+        if lock.try_lock().is_err() {
+            continue;
+        }
+        let dir = work.join(format!("{number}.{boot}"));
+        // What other machines or boots held is not on this machine.
+        let released = if boot == own_boot && dir.exists() { release(&dir, world) } else { Ok(()) };
+        let removed = released
+            .and_then(|()| forget(&dir, world))
+            .and_then(|()| remove_file(&work.join(format!("{number}.{boot}.toml"))))
+            .and_then(|()| remove_file(&lock_path));
+        result = result.and(removed);
+    }
+    result
+}
+
+/// The task and the boot in a name of an attempt: of its work, its plan, or its lock.
+fn attempt_of(name: &str) -> Option<(u64, String)> {
+    let mut parts = name.splitn(3, '.');
+    let (number, boot) = (parts.next()?, parts.next()?);
+    let is_of_kind = matches!(parts.next(), None | Some("toml" | "lock"));
+    let is_boot = !boot.is_empty() && boot.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let parsed: u64 = number.parse().ok()?;
+    (is_of_kind && is_boot && number == parsed.to_string()).then(|| (parsed, boot.to_owned()))
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Whether the process of a state runs. `None`: it is of another machine.
 pub(super) fn is_running(state: &TaskState, host: &dyn Host) -> Option<bool> {
     let own = host.this_process().ok()?;
     let process =
         senesce_volume::ProcessId { pid: state.pid, start_ticks: state.start_ticks, boot_id: state.boot.clone() };
-    (own.boot_id == state.boot).then(|| host.is_alive(&process))
+    match own.boot_id == state.boot {
+        true => Some(host.is_alive(&process)),
+        // This machine was started again.
+        false => (state.host == host_name()).then_some(false),
+    }
 }
 
 /// Whether a rename failed because the new name has a directory with content.

@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn names_that_would_collide_are_refused() {
         for (more, part) in [
-            ("[[plan]]\npath = \"q.toml\"\nprofiles = [\"p\"]\n", "two workloads one name"),
+            ("[[plan]]\npath = \"q.toml\"\nprofiles = [\"p\"]\n", "two workloads of one name"),
             ("[[plan]]\npath = \"q.toml\"\nprofiles = [\"p.q.toml\"]\n", "\"p.q\""),
         ] {
             let error = refused(more, 2);

@@ -12,7 +12,7 @@ const MOST_VALUES: usize = 8;
 const MOST_NAMED: usize = 5;
 
 /// The values that tasks recorded, and which tasks recorded them. Its size does not depend on the
-/// number of tasks.
+/// number of tasks, except for synthetic histories: each seed has one of its own.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     /// By circumstance and the tasks that must agree in it.
@@ -41,16 +41,22 @@ enum Scope {
     All,
     Kernel,
     FileSystem,
+    /// The tasks of one workload have one input.
+    Workload,
 }
 
-/// Circumstances that change the layout or the operations. The tasks of a scope must agree in them.
-const BINDING: [(&str, Scope); 6] = [
+/// Circumstances that change layout or the operations: the tasks of a scope must agree in them.
+const BINDING: [(&str, Scope); 10] = [
     ("senesce.version", Scope::All),
     ("git.version", Scope::All),
     ("kernel_release", Scope::Kernel),
     ("kernel_version", Scope::Kernel),
     ("machine", Scope::Kernel),
     ("mkfs_version", Scope::FileSystem),
+    ("history.first_commit", Scope::Workload),
+    ("history.last_commit", Scope::Workload),
+    ("history.trace_blake3", Scope::Workload),
+    ("workload.replay.log_blake3", Scope::Workload),
 ];
 
 /// Circumstances that change wall times only.
@@ -59,6 +65,8 @@ const OF_TIMES: [&str; 5] = ["cpu_model", "cpu_count", "memory_bytes", "device_m
 impl Comparison {
     /// Adds the circumstances of a task.
     pub(super) fn add(&mut self, task: &Task, rows: &[CircumstanceRow]) {
+        // The seed of the task makes it.
+        let is_synthetic = rows.iter().any(|row| row.key == "history.origin" && row.value.starts_with("synthetic "));
         for row in rows {
             let key = without_role(&row.key);
             let binding = BINDING.iter().find(|(name, _)| *name == key).copied();
@@ -67,6 +75,8 @@ impl Comparison {
             let scope = match scope {
                 Scope::All => String::new(),
                 Scope::Kernel => format!("kernel {}", task.kernel.as_str()),
+                Scope::Workload if is_synthetic => format!("workload {}, seed {}", task.workload, task.seed),
+                Scope::Workload => format!("workload {}", task.workload),
                 Scope::FileSystem => format!("{} on kernel {}", task.file_system, task.kernel.as_str()),
             };
             self.seen.entry((name, scope)).or_default().add(task.number, &row.value);
@@ -188,6 +198,37 @@ mod tests {
         add(&mut comparison, 3, "xfs", KernelName::Host, "6.1", "mkfs.xfs 6.6");
         assert_eq!(comparison.conflicts().len(), 1);
         assert!(comparison.conflicts()[0].starts_with("mkfs_version (xfs on kernel host): "));
+    }
+
+    #[test]
+    fn another_input_of_a_workload_is_a_conflict() {
+        for key in ["history.first_commit", "history.last_commit", "history.trace_blake3", "workload.replay.log_blake3"]
+        {
+            let mut comparison = Comparison::default();
+            let add = |comparison: &mut Comparison, number, workload: &str, seed, value| {
+                let task = Task { workload: workload.into(), seed, ..task(number, "ext4", KernelName::Host) };
+                comparison.add(&task, &rows(&[("history.origin", "/repo"), (key, value)]));
+            };
+            add(&mut comparison, 0, "one", 1, "a");
+            add(&mut comparison, 1, "one", 2, "a");
+            add(&mut comparison, 2, "two", 1, "b");
+            assert!(comparison.conflicts().is_empty(), "{:?}", comparison.conflicts());
+            add(&mut comparison, 3, "one", 3, "c");
+            assert_eq!(comparison.conflicts(), [format!("{key} (workload one): a in 2 tasks (0, 1); c in 1 task (3)")]);
+        }
+    }
+
+    #[test]
+    fn a_synthetic_history_is_that_of_its_seed() {
+        let mut comparison = Comparison::default();
+        let mut add = |number, seed, commit| {
+            let task = Task { seed, ..task(number, "ext4", KernelName::Host) };
+            let origin = ("history.origin", "synthetic linux-like (5 files, 8 commits, seed 1)");
+            comparison.add(&task, &rows(&[origin, ("history.first_commit", commit)]));
+            comparison.conflicts()
+        };
+        assert!(add(0, 1, "a").is_empty() && add(1, 2, "b").is_empty() && add(2, 2, "b").is_empty());
+        assert_eq!(add(3, 1, "c"), ["history.first_commit (workload w, seed 1): a in 1 task (0); c in 1 task (3)"]);
     }
 
     #[test]

@@ -143,9 +143,8 @@ impl Campaign {
     pub fn plan(path: &Path, dir: &Path, senesce: &str) -> Result<Self, Error> {
         crate::run::check_new(dir)?;
         let absolute = std::path::absolute(dir).map_err(Error::io("look up", dir))?;
-        check_text(&absolute)?;
         let begun_in = fs::canonicalize(".").map_err(Error::io("look up", "."))?;
-        check_text(&begun_in)?;
+        [&absolute, &begun_in].into_iter().try_for_each(|path| check_text(path))?;
         let text = read_text(path)?;
         let grid = Grid::parse(path, &text)?;
         let base = path.parent().unwrap_or(Path::new("."));
@@ -381,17 +380,6 @@ fn hash_of(grid: &str, plans: &[String]) -> String {
         hasher.update(text.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
-}
-
-/// The numbers that are names of entries in a directory, sorted.
-pub(super) fn numbers_in(dir: &Path) -> Result<Vec<u64>, Error> {
-    let mut found: Vec<u64> = Vec::new();
-    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
-        let name = entry.map_err(Error::io("list", dir))?.file_name();
-        found.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
-    }
-    found.sort_unstable();
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
     Ok(merged)
 }
 
-/// The lock of a merge: two of them would write the same files. The kernel releases it after a kill.
+/// The lock of a merge: two would write the same files. The kernel releases it after a kill.
 fn lock(campaign: &Campaign) -> Result<File, Error> {
     let path = campaign.paths.merge_lock();
     let file = File::create(&path).map_err(Error::io("create", &path))?;
@@ -178,8 +178,9 @@ fn run_circumstances(campaign: &Campaign, common: &BTreeMap<String, String>) -> 
 /// Returns the results of a task under the names of the campaign. If not all tasks share a
 /// circumstance of the run, it becomes a circumstance of each arm.
 fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, String>) -> Results {
-    results.rename_arms(|arm| format!("{arm}{}", task.suffix));
-    let arms: BTreeSet<String> = results.cells.iter().map(|cell| cell.key.arm.clone()).collect();
+    let own_names: BTreeSet<String> = results.cells.iter().map(|cell| cell.key.arm.clone()).collect();
+    let rename = |arm: &str| format!("{arm}{}", task.suffix);
+    results.rename_arms(rename);
     let (of_run, of_arms): (Vec<_>, Vec<_>) = results.circumstances.into_iter().partition(|row| row.arm.is_empty());
     let mut rows = of_arms;
     let own = [
@@ -190,7 +191,8 @@ fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, Stri
         ("campaign.device", task.device.clone().unwrap_or_default()),
         ("campaign.seed", task.seed.to_string()),
     ];
-    for arm in &arms {
+    for own_name in &own_names {
+        let arm = rename(own_name);
         let unshared = of_run.iter().filter(|row| common.get(&row.key) != Some(&row.value));
         rows.extend(unshared.map(|row| CircumstanceRow { arm: arm.clone(), ..row.clone() }));
         let row = |(key, value): &(&str, String)| CircumstanceRow {
@@ -199,6 +201,7 @@ fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, Stri
             value: value.clone(),
         };
         rows.extend(own.iter().map(row));
+        rows.push(row(&("campaign.arm", own_name.clone())));
     }
     rows.sort_by(|a, b| (&a.arm, &a.key).cmp(&(&b.arm, &b.key)));
     results.circumstances = rows;

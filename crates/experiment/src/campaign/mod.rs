@@ -13,7 +13,7 @@ mod grid;
 mod merge;
 mod progress;
 
-pub use attempt::{Attempt, Begun, TaskState};
+pub use attempt::{Attempt, Begun, TaskState, remove_leftovers};
 pub use axes::{Axes, Place, Task};
 pub use dir::{CAMPAIGN_FORMAT, Campaign, CampaignPaths};
 pub use grid::{GRID_FORMAT, Grid, GridKernel, GridPlan, KernelName, grid_schema_json};

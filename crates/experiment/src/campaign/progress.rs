@@ -1,11 +1,14 @@
 //! The progress of a campaign, from the names in its directory.
 
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use super::{
     Campaign, TaskState,
     attempt::{is_running, read_state},
-    dir::numbers_in,
 };
 use crate::{Error, World};
 
@@ -78,16 +81,14 @@ impl Progress {
             host: state.host,
             begun_unix_seconds: state.begun_unix_seconds,
         });
-        // A killed task leaves its state on this machine. It counts as waiting.
-        let running: Vec<Running> = running.filter(|running| running.is_alive != Some(false)).collect();
+        let running = the_last_of_each(running);
+        let mut taken: BTreeSet<u64> = running.iter().map(|running| running.task).collect();
         let failed = states(".failed.json")?.into_iter().filter(open).map(|state| Failed {
             task: state.task,
             reason: state.reason.unwrap_or_default(),
             host: state.host,
         });
-        let failed: Vec<Failed> = failed.collect();
-        let taken: BTreeSet<u64> =
-            running.iter().map(|running| running.task).chain(failed.iter().map(|failed| failed.task)).collect();
+        let failed: Vec<Failed> = failed.filter(|failed| taken.insert(failed.task)).collect();
         let step = (done.len() / SAMPLE).max(1);
         let seconds = done.iter().step_by(step).filter_map(|number| {
             let state = read_state(&campaign.paths.task(*number).join("task.json"))?;
@@ -115,5 +116,71 @@ impl Progress {
     pub fn missing(campaign: &Campaign) -> Result<Vec<u64>, Error> {
         let done: BTreeSet<u64> = numbers_in(&campaign.paths.tasks())?.into_iter().collect();
         Ok((0..campaign.count()).filter(|number| !done.contains(number)).collect())
+    }
+}
+
+/// One entry for each task, sorted. A task can have states of several machines: one whose process
+/// is alive counts, else the last one. A killed task has left its state: it waits.
+fn the_last_of_each(running: impl Iterator<Item = Running>) -> Vec<Running> {
+    let mut last: BTreeMap<u64, Running> = BTreeMap::new();
+    let rank = |running: &Running| (running.is_alive, running.begun_unix_seconds);
+    for running in running.filter(|running| running.is_alive != Some(false)) {
+        match last.get(&running.task) {
+            Some(other) if rank(other) >= rank(&running) => {}
+            _ => drop(last.insert(running.task, running)),
+        }
+    }
+    last.into_values().collect()
+}
+
+/// The numbers that are names of directories in a directory, sorted. No name but that of a task
+/// counts: `007` is not 7.
+fn numbers_in(dir: &Path) -> Result<Vec<u64>, Error> {
+    let mut found: Vec<u64> = Vec::new();
+    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
+        let entry = entry.map_err(Error::io("list", dir))?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| Some((name, name.parse::<u64>().ok()?)));
+        let Some((_, number)) = number.filter(|(name, number)| *name == number.to_string()) else { continue };
+        if entry.file_type().map_err(Error::io("look up", entry.path()))?.is_dir() {
+            found.push(number);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_with_names_of_tasks_are_tasks() {
+        let temp = tempfile::tempdir().unwrap();
+        for name in ["7", "007", "+7", "10", ".7.new", "x", "7 "] {
+            fs::create_dir(temp.path().join(name)).unwrap();
+        }
+        fs::write(temp.path().join("8"), "").unwrap();
+        assert_eq!(numbers_in(temp.path()).unwrap(), [7, 10]);
+    }
+
+    #[test]
+    fn a_task_runs_once() {
+        let running = |task, host: &str, begun_unix_seconds, is_alive| Running {
+            task,
+            host: host.to_owned(),
+            begun_unix_seconds,
+            is_alive,
+        };
+        let all = [
+            running(3, "b", 9, None),
+            running(1, "a", 5, None),
+            running(1, "b", 7, None),
+            running(2, "a", 5, Some(true)),
+            running(2, "b", 7, None),
+            running(4, "a", 9, Some(false)),
+        ];
+        let told: Vec<_> = the_last_of_each(all.into_iter()).into_iter().map(|one| (one.task, one.host)).collect();
+        assert_eq!(told, [(1, "b".to_owned()), (2, "a".to_owned()), (3, "b".to_owned())]);
     }
 }

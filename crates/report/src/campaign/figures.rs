@@ -6,7 +6,7 @@ use senesce_core::{
     Seed,
     statistics::{Figures, Spread, compute_median, compute_spread},
 };
-use senesce_store::{CellKey, Results, Role};
+use senesce_store::{Results, Role};
 use serde::Serialize;
 
 use super::in_order;
@@ -15,14 +15,24 @@ use super::in_order;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct TaskFigures {
     pub arm: String,
+    /// The arm in its task, with the kernel if the campaign has several: what tables compare.
+    pub name: String,
     pub file_system: String,
     pub workload: String,
     pub device: String,
     pub kernel: String,
     pub seed: String,
+    #[serde(flatten)]
+    pub costs: ArmCosts,
+}
+
+/// The costs of an arm, both by one method on one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ArmCosts {
+    pub series: String,
     /// Seconds per GiB of a fresh copy.
     pub fresh: f64,
-    /// Seconds per GiB of the aged volume: the nearly full one, if there is one.
+    /// Seconds per GiB of the aged volume: the nearly full one, if the plan has one.
     pub aged: f64,
 }
 
@@ -32,22 +42,39 @@ pub(super) struct Slowdown {
     pub spread: Spread,
 }
 
+/// The costs of file systems over those of fresh copies, one value for each workload.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RelativeCosts {
+    pub figures: Vec<Figures>,
+    /// Workloads that not all of them have.
+    pub left_out: Vec<String>,
+}
+
 /// The figures of a campaign. Invalid cells are left out.
 pub(super) struct Atlas {
     pub figures: Vec<TaskFigures>,
-    /// In the order of the mean slowdown, the largest first.
+    /// Names of file systems, in the order of the mean slowdown, the largest first.
     pub file_systems: Vec<String>,
     pub workloads: Vec<String>,
     pub devices: Vec<String>,
     /// By device, file system and workload.
     pub slowdowns: BTreeMap<(String, String, String), Slowdown>,
+    /// The releases of each kernel.
+    pub releases: BTreeMap<String, BTreeSet<String>>,
     /// Arms without a slowdown, and why.
     pub failed: Vec<(String, String)>,
 }
 
 /// The circumstances that a merge adds to an arm.
-const AXES: [&str; 5] =
-    ["campaign.file_system", "campaign.workload", "campaign.device", "campaign.kernel", "campaign.seed"];
+const AXES: [&str; 7] = [
+    "campaign.file_system",
+    "campaign.workload",
+    "campaign.device",
+    "campaign.kernel",
+    "campaign.seed",
+    "campaign.task",
+    "campaign.arm",
+];
 
 impl Atlas {
     /// Collects the figures. `None`: the results are not those of a campaign.
@@ -56,44 +83,55 @@ impl Atlas {
         for row in results.circumstances.iter().filter(|row| AXES.contains(&row.key.as_str())) {
             axes.entry(&row.arm).or_default().insert(&row.key, &row.value);
         }
-        let number = |arm: &str| -> Option<u64> {
-            let row = results.circumstances.iter().find(|row| row.arm == arm && row.key == "campaign.task")?;
-            row.value.parse().ok()
-        };
-        let mut arms: Vec<(u64, &str)> = axes.keys().filter_map(|arm| Some((number(arm)?, *arm))).collect();
+        let number = |values: &BTreeMap<&str, &str>| -> Option<u64> { values.get(AXES[5])?.parse().ok() };
+        let mut arms: Vec<(u64, &str)> =
+            axes.iter().filter_map(|(arm, values)| Some((number(values)?, *arm))).collect();
         arms.sort_unstable();
         if arms.is_empty() {
             return None;
         }
+        let kernels: BTreeSet<&str> = axes.values().filter_map(|values| values.get(AXES[3]).copied()).collect();
         let costs = Costs::collect(results);
         let (mut figures, mut failed) = (Vec::new(), Vec::new());
         for (_, arm) in arms {
             let axis = |key: &str| axes[arm].get(key).map_or_else(String::new, |value| (*value).to_owned());
+            // Engines and arms with gc of one file system differ in the name alone.
+            let own = axes[arm].get(AXES[6]).map_or_else(|| axis(AXES[0]), |own| (*own).to_owned());
+            let kernel = axis(AXES[3]);
             match costs.of(arm) {
-                Ok((fresh, aged)) => figures.push(TaskFigures {
+                Ok(costs) => figures.push(TaskFigures {
                     arm: arm.to_owned(),
+                    name: if kernels.len() > 1 { format!("{own} ({kernel})") } else { own },
                     file_system: axis(AXES[0]),
                     workload: axis(AXES[1]),
                     device: axis(AXES[2]),
-                    kernel: axis(AXES[3]),
+                    kernel,
                     seed: axis(AXES[4]),
-                    fresh,
-                    aged,
+                    costs,
                 }),
                 Err(reason) => failed.push((arm.to_owned(), reason)),
             }
         }
         let mut of_cells: BTreeMap<_, Vec<f64>> = BTreeMap::new();
         for task in &figures {
-            let key = (task.device.clone(), task.file_system.clone(), task.workload.clone());
-            of_cells.entry(key).or_default().push(task.aged / task.fresh);
+            let key = (task.device.clone(), task.name.clone(), task.workload.clone());
+            of_cells.entry(key).or_default().push(task.costs.aged / task.costs.fresh);
+        }
+        let mut releases: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for row in &results.circumstances {
+            let is_release = row.key.rsplit('.').next() == Some("kernel_release");
+            let kernel = axes.get(row.arm.as_str()).and_then(|values| values.get(AXES[3]));
+            if let Some(kernel) = kernel.filter(|_| is_release) {
+                releases.entry((*kernel).to_owned()).or_default().insert(row.value.clone());
+            }
         }
         let spread = |(key, values): (_, Vec<f64>)| Some((key, Slowdown { spread: compute_spread(&values, Seed(1))? }));
         let mut atlas = Self {
-            file_systems: in_order(figures.iter().map(|task| &task.file_system)),
+            file_systems: in_order(figures.iter().map(|task| &task.name)),
             workloads: in_order(figures.iter().map(|task| &task.workload)),
             devices: in_order(figures.iter().map(|task| &task.device)),
             slowdowns: of_cells.into_iter().filter_map(spread).collect(),
+            releases,
             figures,
             failed,
         };
@@ -117,91 +155,120 @@ impl Atlas {
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
-    /// The costs of the file systems, divided by the median cost of fresh copies of the same
-    /// workload. A workload counts only if all file systems have a result for it.
-    pub(super) fn relative_costs(&self, device: &str) -> Vec<Figures> {
-        let of_device: Vec<&TaskFigures> = self.figures.iter().filter(|task| task.device == device).collect();
-        let names: Vec<&String> =
-            self.file_systems.iter().filter(|name| of_device.iter().any(|task| task.file_system == **name)).collect();
-        let has = |name: &String, workload: &String| {
-            of_device.iter().any(|task| task.file_system == *name && task.workload == *workload)
+    /// The costs of the file systems over the median cost of fresh copies of the same workload: one
+    /// value for each workload, the median over its seeds. Only workloads that all the file systems
+    /// have count, and only costs of the usual method and device.
+    pub(super) fn relative_costs(&self, device: &str) -> RelativeCosts {
+        let of_device = self.figures.iter().filter(|task| task.device == device);
+        let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+        of_device.clone().for_each(|task| *uses.entry(&task.costs.series).or_default() += 1);
+        let Some((usual, _)) = uses.into_iter().rev().max_by_key(|(_, uses)| *uses) else {
+            return RelativeCosts::default();
         };
-        let common: BTreeSet<&String> =
-            self.workloads.iter().filter(|workload| names.iter().all(|name| has(name, workload))).collect();
-        let base: BTreeMap<&String, f64> = common
+        let mut values: BTreeMap<(&str, &str), Vec<&ArmCosts>> = BTreeMap::new();
+        for task in of_device.filter(|task| task.costs.series == usual) {
+            values.entry((&task.name, &task.workload)).or_default().push(&task.costs);
+        }
+        let names: Vec<&String> =
+            self.file_systems.iter().filter(|name| values.keys().any(|(of, _)| of == name)).collect();
+        let is_common =
+            |workload: &&String| names.iter().all(|name| values.contains_key(&(name.as_str(), workload.as_str())));
+        let (common, others): (Vec<&String>, Vec<&String>) = self.workloads.iter().partition(is_common);
+        let base: Vec<Option<f64>> = common
             .iter()
-            .filter_map(|workload| {
-                let fresh = of_device.iter().filter(|task| task.workload == **workload).map(|task| task.fresh);
-                Some((*workload, compute_median(&fresh.collect::<Vec<_>>())?))
+            .map(|workload| {
+                let costs = values.iter().filter(|((_, of), _)| of == workload).flat_map(|(_, costs)| costs);
+                compute_median(&costs.map(|costs| costs.fresh).collect::<Vec<f64>>())
             })
             .collect();
-        let relative = |name: &String, cost: fn(&TaskFigures) -> f64| -> Vec<f64> {
-            let tasks = of_device.iter().filter(|task| task.file_system == *name);
-            tasks.filter_map(|task| Some(cost(task) / base.get(&task.workload)?)).collect()
+        let relative = |name: &str, is_aged: bool| -> Vec<f64> {
+            let of_workload = |(workload, base): (&&String, &Option<f64>)| {
+                let costs = values.get(&(name, workload.as_str()))?.iter();
+                let costs: Vec<f64> = costs.map(|costs| if is_aged { costs.aged } else { costs.fresh }).collect();
+                Some(compute_median(&costs)? / (*base)?)
+            };
+            common.iter().zip(&base).filter_map(of_workload).collect()
         };
-        let figures = names.into_iter().map(|name| Figures {
-            name: name.clone(),
-            aged: relative(name, |task| task.aged),
-            unaged: relative(name, |task| task.fresh),
+        let figures = names.iter().map(|name| Figures {
+            name: (*name).clone(),
+            aged: relative(name, true),
+            unaged: relative(name, false),
         });
-        figures.filter(|figures| !figures.aged.is_empty()).collect()
+        let left_out = others.into_iter().filter(|workload| values.keys().any(|(_, of)| of == workload));
+        RelativeCosts {
+            figures: figures.filter(|figures| !figures.aged.is_empty()).collect(),
+            left_out: left_out.cloned().collect(),
+        }
     }
 }
 
+/// The method of a cost, the best first, and its device or program. A time on a modelled disk is
+/// better than a prediction from places, and both are better than the time of the machine.
+type Series<'a> = (u8, &'a str);
+
+const METHODS: [&str; 3] = ["virtual-time", "extents", "wall-time"];
+
 /// The costs of reading cells, seconds per GiB.
 struct Costs<'a> {
-    /// By arm, checkpoint and volume.
-    costs: BTreeMap<&'a str, BTreeMap<u64, BTreeMap<Role, f64>>>,
-    /// The reason of an invalid cell, by arm.
-    reasons: BTreeMap<&'a str, &'a str>,
+    /// By arm, checkpoint and volume, then by method and device.
+    costs: BTreeMap<(&'a str, u64, Role), BTreeMap<Series<'a>, f64>>,
+    /// The last checkpoint of each arm and its volumes there, with the reason of an invalid one.
+    last: BTreeMap<&'a str, (u64, BTreeMap<Role, Option<&'a str>>)>,
 }
 
 impl<'a> Costs<'a> {
     fn collect(results: &'a Results) -> Self {
-        let valid: BTreeSet<&CellKey> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
-        let invalid = results.cells.iter().filter(|cell| !cell.valid);
-        let reasons = invalid.map(|cell| (cell.key.arm.as_str(), cell.reason.as_str())).collect();
-        // Prefer a time on a modelled disk, then a prediction from places, then the time of the
-        // machine.
-        let mut rows: BTreeMap<&CellKey, Vec<(u8, f64)>> = BTreeMap::new();
-        for row in results.modelled.iter().filter(|row| valid.contains(&row.key)) {
-            let rank = match row.method.as_str() {
-                "virtual-time" => 0,
-                "extents" => 1,
-                _ => continue,
-            };
-            rows.entry(&row.key).or_default().push((rank, row.seconds_per_gib));
-        }
-        for row in results.counted_grep().filter(|row| valid.contains(&row.key)) {
-            rows.entry(&row.key).or_default().push((2, row.seconds_per_gib));
-        }
-        let mut costs: BTreeMap<&str, BTreeMap<u64, BTreeMap<Role, f64>>> = BTreeMap::new();
-        for (key, rows) in rows {
-            let usable: Vec<&(u8, f64)> = rows.iter().filter(|(_, cost)| cost.is_finite() && *cost > 0.0).collect();
-            let Some(best) = usable.iter().map(|(rank, _)| *rank).min() else { continue };
-            let of_best: Vec<f64> = usable.iter().filter(|(rank, _)| *rank == best).map(|(_, cost)| *cost).collect();
-            if let Some(median) = compute_median(&of_best) {
-                costs.entry(&key.arm).or_default().entry(key.pulls).or_default().insert(key.role, median);
+        let mut last: BTreeMap<&str, (u64, BTreeMap<Role, Option<&str>>)> = BTreeMap::new();
+        for cell in &results.cells {
+            let (pulls, roles) = last.entry(&cell.key.arm).or_default();
+            if cell.key.pulls > *pulls {
+                (*pulls, *roles) = (cell.key.pulls, BTreeMap::new());
+            }
+            if cell.key.pulls == *pulls {
+                roles.insert(cell.key.role, (!cell.valid).then_some(cell.reason.as_str()));
             }
         }
-        Self { costs, reasons }
+        let mut rows: BTreeMap<(&str, u64, Role), BTreeMap<Series<'_>, Vec<f64>>> = BTreeMap::new();
+        let modelled = results.modelled.iter().filter_map(|row| {
+            let method = METHODS[..2].iter().position(|method| *method == row.method)?;
+            Some((&row.key, (method as u8, row.device.as_str()), row.seconds_per_gib))
+        });
+        let measured = results.counted_grep().map(|row| (&row.key, (2, row.scanner.as_str()), row.seconds_per_gib));
+        for (key, series, cost) in modelled.chain(measured).filter(|(.., cost)| cost.is_finite() && *cost > 0.0) {
+            rows.entry((&*key.arm, key.pulls, key.role)).or_default().entry(series).or_default().push(cost);
+        }
+        let median = |(series, costs): (_, Vec<f64>)| Some((series, compute_median(&costs)?));
+        let costs = rows.into_iter().map(|(key, rows)| (key, rows.into_iter().filter_map(median).collect()));
+        Self { costs: costs.collect(), last }
     }
 
-    /// The costs of the fresh copy and of the aged volume at the last checkpoint that has both.
-    fn of(&self, arm: &str) -> Result<(f64, f64), String> {
-        let checkpoints = self.costs.get(arm).into_iter().flat_map(|checkpoints| checkpoints.iter().rev());
+    /// The costs of the fresh copy and of the aged volume at the last planned checkpoint, by the
+    /// best method that both have.
+    fn of(&self, arm: &str) -> Result<ArmCosts, String> {
+        let none = || "it has no cell after aging".to_owned();
         // The first checkpoint is before any aging.
-        let aged = checkpoints.filter(|(pulls, _)| **pulls > 0).find_map(|(_, roles)| {
-            let aged = roles.get(&Role::Full).or_else(|| roles.get(&Role::Empty))?;
-            Some((*roles.get(&Role::Unaged)?, *aged))
+        let (pulls, roles) = self.last.get(arm).filter(|(pulls, _)| *pulls > 0).ok_or_else(none)?;
+        let aged = if roles.contains_key(&Role::Full) { Role::Full } else { Role::Empty };
+        for role in [aged, Role::Unaged] {
+            match roles.get(&role) {
+                None => return Err(format!("the last checkpoint has no volume {}", role.name())),
+                Some(Some(reason)) => return Err((*reason).to_owned()),
+                Some(None) => {}
+            }
+        }
+        let of = |role: Role| self.costs.get(&(arm, *pulls, role));
+        let both = of(aged).zip(of(Role::Unaged)).and_then(|(aged, fresh)| {
+            aged.iter().find_map(|(series, aged)| Some((*series, *fresh.get(series)?, *aged)))
         });
-        aged.ok_or_else(|| self.reasons.get(arm).map_or("no checkpoint has both volumes", |reason| reason).to_owned())
+        let ((method, device), fresh, aged) = both.ok_or("no method has the costs of both volumes")?;
+        let series = format!("{} {device}", METHODS[usize::from(method)]).trim_end().to_owned();
+        Ok(ArmCosts { series, fresh, aged })
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use senesce_store::{CellRow, CircumstanceRow, ModelledRow};
+    use senesce_store::{CellKey, CellRow, CircumstanceRow, ModelledRow};
 
     use super::*;
 
@@ -237,9 +304,11 @@ pub(super) mod tests {
                         results.modelled.push(modelled("extents", 99.0));
                     }
                     let seed = seed.to_string();
-                    let values = [file_system, workload, "hdd-7200", "host", &seed];
-                    let task = ("campaign.task", number.to_string());
-                    let axes = AXES.into_iter().zip(values.map(str::to_owned)).chain([task]);
+                    let number_text = number.to_string();
+                    let values = [file_system, workload, "hdd-7200", "host", &seed, &number_text, file_system];
+                    let axes = AXES.into_iter().zip(values.map(str::to_owned));
+                    let release = ("empty.kernel_release", "6.1".to_owned());
+                    let axes = axes.chain([release]);
                     results.circumstances.extend(axes.map(|(key, value)| CircumstanceRow {
                         arm: arm.clone(),
                         key: key.to_owned(),
@@ -267,13 +336,78 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn ranks_compare_workloads_that_all_have() {
+    fn ranks_have_one_value_for_each_workload_that_all_have() {
         let atlas = Atlas::collect(&results()).unwrap();
-        let costs = atlas.relative_costs("hdd-7200");
-        // The median fresh cost of git is 1.5.
-        let expected = |aged: [f64; 2]| aged.map(|cost| cost / 1.5).to_vec();
-        assert_eq!((costs[0].name.as_str(), &costs[0].aged), ("xfs", &expected([4.0, 8.0])));
-        assert_eq!((costs[1].name.as_str(), &costs[1].aged), ("ext4", &expected([2.0, 4.0])));
-        assert!(atlas.relative_costs("nvme").is_empty());
+        let RelativeCosts { figures, left_out } = atlas.relative_costs("hdd-7200");
+        // The median costs of git are 1.5 fresh, 6 aged with XFS and 3 with ext4.
+        assert_eq!(
+            (figures[0].name.as_str(), &figures[0].aged[..], &figures[0].unaged[..]),
+            ("xfs", &[4.0][..], &[1.0][..])
+        );
+        assert_eq!(
+            (figures[1].name.as_str(), &figures[1].aged[..], &figures[1].unaged[..]),
+            ("ext4", &[2.0][..], &[1.0][..])
+        );
+        assert_eq!(left_out, ["mail"]);
+        assert_eq!(atlas.relative_costs("nvme"), RelativeCosts::default());
+    }
+
+    /// Sets a circumstance of an arm.
+    fn set(results: &mut Results, arm: &str, key: &str, value: &str) {
+        let mut rows = results.circumstances.iter_mut();
+        rows.find(|row| row.arm == arm && row.key == key).unwrap().value = value.to_owned();
+    }
+
+    #[test]
+    fn engines_and_kernels_are_no_repetitions() {
+        let mut results = results();
+        set(&mut results, "ext4.git.s2", "campaign.arm", "ext4-git");
+        let atlas = Atlas::collect(&results).unwrap();
+        assert_eq!(atlas.file_systems, ["xfs", "ext4", "ext4-git"]);
+        let counts =
+            atlas.slowdowns.iter().map(|((_, name, workload), slowdown)| (&**name, &**workload, slowdown.spread.count));
+        let expected = [("ext4", "git", 1), ("ext4", "mail", 2), ("ext4-git", "git", 1), ("xfs", "git", 2)];
+        assert_eq!(counts.collect::<Vec<_>>(), expected);
+        for (key, value) in [("campaign.kernel", "uml"), ("empty.kernel_release", "6.6")] {
+            set(&mut results, "xfs.git.s1", key, value);
+        }
+        let atlas = Atlas::collect(&results).unwrap();
+        assert_eq!(atlas.file_systems, ["xfs (host)", "xfs (uml)", "ext4 (host)", "ext4-git (host)"]);
+        let releases: Vec<_> = atlas.releases.iter().map(|(kernel, all)| (kernel.as_str(), all.len())).collect();
+        assert_eq!(releases, [("host", 1), ("uml", 1)]);
+    }
+
+    #[test]
+    fn both_costs_are_of_one_volume_checkpoint_method_and_device() {
+        let arm = "ext4.git.s1";
+        let of = |results: &Results| {
+            let atlas = Atlas::collect(results).unwrap();
+            let found = atlas.figures.iter().find(|task| task.arm == arm).map(|task| task.costs.clone());
+            found.ok_or_else(|| atlas.failed.iter().find(|(failed, _)| failed == arm).unwrap().1.clone())
+        };
+        let is_cell = |key: &CellKey, role: Role, pulls: u64| key.arm == arm && key.role == role && key.pulls == pulls;
+        // The fresh copy has no virtual time: both costs are predictions.
+        let mut other_method = results();
+        other_method.modelled.retain(|row| !(is_cell(&row.key, Role::Unaged, 40) && row.method == "virtual-time"));
+        assert_eq!(of(&other_method), Ok(ArmCosts { series: "extents d".into(), fresh: 99.0, aged: 99.0 }));
+        // The two devices are not mixed.
+        let mut other_device = other_method.clone();
+        for row in other_device.modelled.iter_mut().filter(|row| is_cell(&row.key, Role::Unaged, 40)) {
+            row.device = "e".into();
+        }
+        assert_eq!(of(&other_device), Err("no method has the costs of both volumes".into()));
+        // An invalid cell at the last checkpoint is not replaced by one of an earlier checkpoint.
+        let mut earlier = results();
+        for mut cell in earlier.cells.clone().into_iter().filter(|cell| cell.key.arm == arm && cell.key.pulls == 40) {
+            cell.key.pulls = 80;
+            (cell.valid, cell.reason) = (false, "it was killed".into());
+            earlier.cells.push(cell);
+        }
+        assert_eq!(of(&earlier), Err("it was killed".into()));
+        // A plan with a full volume has no cost without it.
+        let mut full = results();
+        let key = CellKey { arm: arm.into(), file_system: "ext4".into(), role: Role::Full, pulls: 40 };
+        full.cells.push(CellRow::without_figures(key, "it does not fit"));
+        assert_eq!(of(&full), Err("it does not fit".into()));
     }
 }

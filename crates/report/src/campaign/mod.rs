@@ -3,13 +3,13 @@
 
 mod figures;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Value, context};
-use senesce_core::statistics::{Change, Figures, compute_ranking, compute_rows};
+use senesce_core::statistics::{Change, compute_ranking, compute_rows};
 use senesce_store::Results;
 
-use self::figures::{Atlas, Slowdown};
+use self::figures::{Atlas, RelativeCosts, Slowdown};
 use crate::{
     Error,
     csv::{Csv, exact},
@@ -33,6 +33,7 @@ pub fn render_campaign(results: &Results) -> Result<String, Error> {
         version => results.run.senesce_version.as_str(),
         lead => lead(&atlas),
         tasks => atlas.figures.len(),
+        kernels => kernels(&atlas),
         maps,
         rankings,
         failed => atlas.failed.iter().map(|(arm, reason)| context! { arm => arm.as_str(), reason => reason.as_str() }).collect::<Vec<_>>(),
@@ -63,6 +64,14 @@ fn lead(atlas: &Atlas) -> String {
         figure(*least),
         name(best),
     )
+}
+
+/// The kernels with their releases.
+fn kernels(atlas: &Atlas) -> String {
+    let tell = |(kernel, releases): (&String, &BTreeSet<String>)| {
+        format!("{kernel} {}", releases.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    atlas.releases.iter().map(tell).collect::<Vec<_>>().join("; ")
 }
 
 /// The heat map of a device.
@@ -99,7 +108,7 @@ fn heat(slowdown: f64) -> u64 {
 
 /// The order of file systems on a device. `None`: fewer than two have results.
 fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
-    let all: Vec<Figures> = atlas.relative_costs(device);
+    let RelativeCosts { figures: all, left_out } = atlas.relative_costs(device);
     let rows = compute_rows(&all);
     let ranking = compute_ranking(&all, &rows, false)?;
     let order = |names: &[String], aged: bool| -> Vec<Value> {
@@ -116,17 +125,9 @@ fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
         };
         names.iter().filter_map(row).collect()
     };
-    let change = |change: &Change| {
-        let p = |p: Option<f64>| p.map_or("too few runs".to_owned(), |p| format!("p {p:.3}"));
-        format!(
-            "{} is better fresh ({}), {} is better aged ({}){}",
-            change.better_unaged,
-            p(change.p_unaged),
-            change.better_aged,
-            p(change.p_aged),
-            if change.is_sure { "" } else { ": within chance" },
-        )
-    };
+    // The values of workloads are pairs, so the test of the ranking does not apply to them.
+    let change =
+        |change: &Change| format!("{} is better fresh, {} is better aged", change.better_unaged, change.better_aged);
     let is_ranked = |name: &&String| all.iter().any(|figures| figures.name == **name);
     let unranked: Vec<String> = atlas.file_systems.iter().filter(|name| !is_ranked(name)).cloned().collect();
     Some(context! {
@@ -135,13 +136,24 @@ fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
         aged => order(&ranking.aged, true),
         changes => ranking.changes.iter().map(change).collect::<Vec<_>>(),
         unranked => unranked,
+        left_out => left_out,
     })
 }
 
 /// The figures of all tasks.
 fn csv(atlas: &Atlas) -> String {
-    let mut csv =
-        Csv::new(&["arm", "file_system", "workload", "device", "kernel", "seed", "fresh", "aged", "slowdown"]);
+    let mut csv = Csv::new(&[
+        "arm",
+        "file_system",
+        "workload",
+        "device",
+        "kernel",
+        "seed",
+        "series",
+        "fresh",
+        "aged",
+        "slowdown",
+    ]);
     for task in &atlas.figures {
         csv.row(&[
             task.arm.clone(),
@@ -150,9 +162,10 @@ fn csv(atlas: &Atlas) -> String {
             task.device.clone(),
             task.kernel.clone(),
             task.seed.clone(),
-            exact(task.fresh),
-            exact(task.aged),
-            exact(task.aged / task.fresh),
+            task.costs.series.clone(),
+            exact(task.costs.fresh),
+            exact(task.costs.aged),
+            exact(task.costs.aged / task.costs.fresh),
         ]);
     }
     csv.finish()
@@ -182,6 +195,8 @@ mod tests {
         assert!(page.contains("xfs, git: 4.00 times"), "{page}");
         assert!(page.contains("xfs, mail: no result"), "{page}");
         assert!(page.contains("the disk is gone"), "{page}");
+        assert!(page.contains("Kernels: host 6.1."), "{page}");
+        assert!(page.contains("Left out, because a file system has no result: mail."), "{page}");
         assert_eq!(page, render_campaign(&results()).unwrap());
     }
 

@@ -12,14 +12,14 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::Printable;
-use senesce_experiment::campaign::{Campaign, Merged, merge};
+use senesce_experiment::campaign::{Campaign, Merged, merge, remove_leftovers};
 use senesce_report::render_campaign;
 
 pub use self::status::{CAMPAIGN_STATUS_SCHEMA, StatusDocument};
 use crate::{
     args::{CampaignArgs, CampaignVerb},
     exit::{failed_with, usage},
-    verb::{output::check_files, place::check_run_directory, show::read_results},
+    verb::{output::check_files, place::check_run_directory, run::world, show::read_results},
 };
 
 /// Plans, runs, submits or merges a campaign.
@@ -79,6 +79,9 @@ fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
         unlike_times.iter().for_each(|text| eprintln!("senesce: wall times are not comparable: {text}"));
     }
     println!("{tasks} tasks are merged in {}", Printable::new(&campaign.paths.merged()));
+    if let Err(error) = remove_leftovers(&campaign, &world(false)?) {
+        eprintln!("senesce: work of lost attempts stays: {}", Printable::lines(&error.to_string()));
+    }
     Ok(())
 }
 

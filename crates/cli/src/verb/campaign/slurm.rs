@@ -146,8 +146,8 @@ pub fn task_script(campaign: &Campaign, window: &Window, args: &SubmitArgs, prog
 }
 
 /// The job script of the merge.
-pub fn merge_script(campaign: &Campaign, program: &Path) -> String {
-    let mut script = head(&format!("senesce-{}-merge", campaign.id()), &[]);
+pub fn merge_script(campaign: &Campaign, args: &SubmitArgs, program: &Path) -> String {
+    let mut script = head(&format!("senesce-{}-merge", campaign.id()), &args.sbatch);
     script.push_str("#SBATCH --output=logs/merge-%j.log\n");
     let _ = writeln!(script, "exec {} campaign merge {}", shell_word(program), shell_word(&campaign.paths.dir));
     script

@@ -54,7 +54,7 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
     }
     let windows = slurm::windows(&tasks, size);
     let script = |window: &Window| slurm::task_script(&campaign, window, args, &program);
-    let merge = slurm::merge_script(&campaign, &program);
+    let merge = slurm::merge_script(&campaign, args, &program);
     if args.dry_run {
         windows.iter().for_each(|window| println!("{}", script(window)));
         print!("{merge}");
@@ -65,20 +65,42 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", Printable::new(&path)))?;
         Ok(path)
     };
+    // First, because it must follow the arrays also if Slurm refuses one of them.
+    let merge = write("merge.sh", &merge)?;
     let mut jobs: Vec<u64> = Vec::new();
+    let mut refused = None;
     for window in &windows {
-        let path = write(&format!("tasks-{}.sh", window.first), &script(window))?;
-        // Slurm applies a limit to each array alone, so an array waits for the one before it.
+        let path = write(&format!("tasks-{}.sh", window.first), &script(window));
+        // A limit holds for one array. So the next one waits.
         let before: Vec<u64> = jobs.last().copied().filter(|_| args.jobs.is_some()).into_iter().collect();
-        let job = slurm::submit(&campaign, &path, &before)?;
-        println!("job {job}: tasks {} + [{}]", window.first, window.array);
-        jobs.push(job);
+        match path.and_then(|path| slurm::submit(&campaign, &path, &before)) {
+            Ok(job) => {
+                println!("job {job}: tasks {} + [{}]", window.first, window.array);
+                jobs.push(job);
+            }
+            Err(error) => {
+                refused = Some((window.first, error));
+                break;
+            }
+        }
     }
-    let path = write("merge.sh", &merge)?;
-    // It joins the results of jobs that were submitted before, too, and no two merges run at a time.
+    if jobs.is_empty()
+        && let Some((_, error)) = refused
+    {
+        return Err(error);
+    }
+    // It also joins the results of earlier jobs, and no two merges run at a time.
     let before: Vec<u64> = queue.jobs.into_iter().chain(jobs).collect();
-    let job = slurm::submit(&campaign, &path, &before)?;
-    println!("job {job}: merge");
+    let merge = slurm::submit(&campaign, &merge, &before).map(|job| println!("job {job}: merge"));
+    if let Some((first, error)) = refused {
+        if merge.is_err() {
+            println!("the merge is not submitted");
+        }
+        let remaining = tasks.iter().filter(|task| **task >= first).count();
+        println!("{remaining} tasks remain: senesce campaign resume --slurm {dir}");
+        return Err(error);
+    }
+    merge?;
     println!("{} tasks are submitted; senesce campaign status {dir}", tasks.len());
     Ok(())
 }

@@ -12,7 +12,7 @@ use senesce_volume::install_signal_cleanup;
 use crate::{
     args::{CampaignTaskArgs, ChangeArgs, GuestArg, GuestArgs, RunArgs},
     engines::engines,
-    exit::{failed_with, text_of},
+    exit::{failed_with, is_interruption, passed_code, text_of},
     progress::Progress,
     verb::{guest, run::world},
 };
@@ -42,7 +42,7 @@ pub fn task(args: &CampaignTaskArgs, quiet: bool) -> Result<()> {
             Ok(())
         }
         Err(error) => {
-            if !error.chain().any(|cause| senesce_experiment::interruption(cause).is_some()) {
+            if !is_interruption(&error) {
                 attempt.fail(&text_of(&error))?;
             }
             Err(error)
@@ -79,10 +79,19 @@ fn run_in_guest(attempt: &Attempt<'_>, quiet: bool, trust_repo: bool) -> Result<
         guest: GuestArgs { guest: Some(GuestArg::Uml), guest_memory: None },
     };
     let ran = guest::run(GuestArg::Uml, args, quiet);
-    // If no arm failed, the task has a result, even if a cell is invalid.
-    match RunState::read(&RunPaths::new(attempt.work())) {
+    end_of_guest(ran, RunState::read(&RunPaths::new(attempt.work())))
+}
+
+/// The end of a task whose command ended in this way in the guest, and left this run.
+fn end_of_guest(ran: Result<()>, state: Option<RunState>) -> Result<()> {
+    let is_error_of_run =
+        ran.as_ref().err().is_none_or(|error| passed_code(error).is_some() && !is_interruption(error));
+    match state {
+        // An invalid cell of an arm that did not fail is a result.
         Some(state) if state.done == state.arms => Ok(()),
-        _ => ran.and_then(|()| check_arms(vec![("the guest".to_owned(), "it exited early".to_owned())])),
+        // The command knows only its exit code. The journal has the reasons.
+        Some(state) if is_error_of_run && !state.failed.is_empty() => check_arms(state.failed),
+        _ => ran.and_then(|()| check_arms(vec![("the guest".to_owned(), "it ended early".to_owned())])),
     }
 }
 
@@ -92,4 +101,38 @@ fn check_arms(failed: Vec<(String, String)>) -> Result<()> {
     }
     let reasons: Vec<String> = failed.into_iter().map(|(arm, reason)| format!("{arm}: {reason}")).collect();
     Err(failed_with(reasons.join("\n  "), Some("remove the cause, then run the task again")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::passed;
+
+    fn state(done: usize, failed: &[(&str, &str)]) -> Option<RunState> {
+        let failed = failed.iter().map(|(arm, reason)| ((*arm).to_owned(), (*reason).to_owned())).collect();
+        Some(RunState { arms: 1, done, failed })
+    }
+
+    #[test]
+    fn a_failure_in_a_guest_has_the_reason_of_the_journal() {
+        let reason = "the image has no space";
+        let error = end_of_guest(passed(1), state(0, &[("jfs", reason)])).unwrap_err();
+        assert!(!is_interruption(&error) && text_of(&error).starts_with("jfs: the image has no space"), "{error}");
+        assert!(end_of_guest(passed(1), state(1, &[])).is_ok());
+        assert!(end_of_guest(passed(0), state(0, &[])).unwrap_err().to_string().contains("ended early"));
+        assert!(end_of_guest(passed(3), None).unwrap_err().to_string().contains("code 3"));
+        // An error before the guest is not the reason of an earlier attempt.
+        let missing = end_of_guest(Err(failed_with("no kernel", None)), state(0, &[("jfs", reason)])).unwrap_err();
+        assert_eq!(missing.to_string(), "no kernel");
+    }
+
+    #[test]
+    fn an_interruption_in_a_guest_is_no_failure() {
+        for code in [130, 143] {
+            for state in [None, state(0, &[]), state(0, &[("jfs", "old")])] {
+                assert!(is_interruption(&end_of_guest(passed(code), state).unwrap_err()));
+            }
+        }
+        assert!(!is_interruption(&passed(1).unwrap_err()));
+    }
 }
