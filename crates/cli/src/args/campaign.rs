@@ -111,10 +111,10 @@ pub struct SubmitArgs {
     /// It may start with an environment variable of the node, such as '$TMPDIR'. Default: DIR/work.
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<String>,
-    /// Pass an option to sbatch for the jobs of tasks, such as --sbatch=--exclusive.
+    /// Pass an option to sbatch, such as --sbatch=--exclusive.
     ///
     /// Repeatable. For example --sbatch=--partition=storage, --sbatch=--gres=nvme:1. The job of the
-    /// merge does not have these options.
+    /// merge has these options, too.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
 }
