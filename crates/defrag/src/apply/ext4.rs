@@ -229,6 +229,9 @@ impl Files<'_, '_> {
         if self.mover.syncs_files {
             own.sync_data().map_err(|error| Skip::io(&error))?;
         }
+        // The kernel does not record the new blocks for fdatasync. Without this commit, a program's
+        // fdatasync could return early, and a loss of power could restore the old blocks.
+        own.sync_all().map_err(|error| Skip::io(&error))?;
         self.written_bytes += moved;
         self.writing.start(&own, range.entry, (range.logical, moved));
         for (entry, start, length) in self.writing.take_old() {
