@@ -180,7 +180,7 @@ mod tests {
             running(2, "b", 7, None),
             running(4, "a", 9, Some(false)),
         ];
-        let told: Vec<_> = the_last_of_each(all.into_iter()).into_iter().map(|one| (one.task, one.host)).collect();
-        assert_eq!(told, [(1, "b".to_owned()), (2, "a".to_owned()), (3, "b".to_owned())]);
+        let lasts: Vec<_> = the_last_of_each(all.into_iter()).into_iter().map(|one| (one.task, one.host)).collect();
+        assert_eq!(lasts, [(1, "b".to_owned()), (2, "a".to_owned()), (3, "b".to_owned())]);
     }
 }

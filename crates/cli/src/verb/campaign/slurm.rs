@@ -212,8 +212,8 @@ mod tests {
         let lines = "senesce-ab12-4|12|1|RUNNING\nsenesce-ab12-0|11|3|PENDING\nsenesce-ab12-merge|13|N/A|PENDING\n\
                      senesce-ab12-0|10|2|COMPLETING\nsenesce-ffff-0|14|2|RUNNING\nother|15|7|RUNNING\n";
         let found = parse_queue("ab12", lines);
-        let told: Vec<_> = found.tasks.iter().map(|task| (task.task, task.state.as_str())).collect();
-        assert_eq!(told, [(3, "PENDING"), (5, "RUNNING")], "no task that completes");
+        let found_tasks: Vec<_> = found.tasks.iter().map(|task| (task.task, task.state.as_str())).collect();
+        assert_eq!(found_tasks, [(3, "PENDING"), (5, "RUNNING")], "no task that completes");
         assert_eq!(found.jobs.into_iter().collect::<Vec<_>>(), [10, 11, 12, 13], "a merge waits for all of them");
     }
 
