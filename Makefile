@@ -37,7 +37,7 @@ demo demo-full: setup-run
 build:
 	cargo build --release --locked --package senesce
 
-# Builds senesce in two thirds of the time of `build`. The program is slower. Modelled figures do not depend on this.
+# Builds senesce in less than half of the time of `build`. The program is slower. Modelled figures do not depend on this.
 build-demo:
 	cargo build --profile demo --locked --package senesce
 
