@@ -107,7 +107,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Verb::Image(args) => verb::image::image(args, quiet),
         Verb::Log(args) => verb::log::log(args),
         Verb::Grep(args) => verb::grep::grep(args),
-        Verb::Synth(args) => verb::synth::synth(args),
+        Verb::Synth(args) => verb::synth::synth(args, quiet),
         Verb::Clean(args) => verb::clean::clean(args),
         Verb::Schema(args) => verb::generate::schema(&args),
         Verb::Completions(args) => verb::generate::completions(args),

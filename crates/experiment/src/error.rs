@@ -282,7 +282,7 @@ fn source_kind(error: &senesce_gitsource::Error) -> (ErrorKind, Option<String>) 
 
 fn workload_kind(error: &WorkloadError) -> ErrorKind {
     match error {
-        WorkloadError::Parameter { .. } => ErrorKind::Usage,
+        WorkloadError::Parameter { .. } | WorkloadError::HistoryModel { .. } => ErrorKind::Usage,
         _ => ErrorKind::Failed,
     }
 }

@@ -45,5 +45,5 @@ pub use replay::{Against, Onto, ReplayEnd, ReplayOptions, ReplayPace, replay_log
 pub use run::{Run, RunEnd};
 pub use senesce_gitsource::TrustedOwners;
 pub use sizing::{Sizes, planned_bytes};
-pub use source::{Source, collect_peak};
+pub use source::{GitSource, Source, collect_peak};
 pub use volumes::{create_untaken, kind};

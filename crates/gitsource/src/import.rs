@@ -7,7 +7,7 @@ use std::{
 
 use senesce_workload::{
     git::Oid,
-    synthetic::{SyntheticHistory, SyntheticParameters, write_fast_import},
+    synthetic::{SyntheticHistory, write_fast_import},
 };
 
 use crate::{Error, command::Git};
@@ -28,26 +28,25 @@ pub struct SyntheticRepository {
     pub main_line_commits: u64,
 }
 
-/// Makes a bare repository at `dest` with the synthetic history of `parameters` on its branch
-/// `main`.
+/// Makes a bare repository at `dest` with a synthetic history on its branch `main`.
 ///
-/// In: `dest` must not exist; its parent directory must. Out: the same parameters always have the
-/// same commit ids. Errors: a parameter is out of its range; `dest` exists; git fails. After an
-/// error, `dest` is removed if this call made it. Cost: git compresses every version: about 20 CPU
-/// seconds for 20,000 files and 1,000 commits. This process needs a tenth of that, and less than 20
-/// MiB of memory.
-pub fn import_synthetic(parameters: SyntheticParameters, dest: &Path) -> Result<SyntheticRepository, Error> {
-    import_synthetic_until(parameters, dest, || false)
+/// In: `dest` must not exist; its parent directory must. Out: the same history always has the same
+/// commit ids. Errors: `dest` exists; git fails. After an error, `dest` is removed if this call
+/// made it.
+///
+/// Cost: git compresses every version: about 20 CPU seconds for 20,000 files and 1,000 commits.
+/// This process needs a tenth of that, and less than 20 MiB of memory.
+pub fn import_synthetic(history: SyntheticHistory, dest: &Path) -> Result<SyntheticRepository, Error> {
+    import_synthetic_until(history, dest, || false)
 }
 
 /// Makes a bare repository as [`import_synthetic`] does. Calls `stop` before each commit, and fails
 /// if it returns true.
 pub fn import_synthetic_until(
-    parameters: SyntheticParameters,
+    history: SyntheticHistory,
     dest: &Path,
     stop: fn() -> bool,
 ) -> Result<SyntheticRepository, Error> {
-    let history = SyntheticHistory::new(parameters)?;
     let io_error = |operation| move |source| Error::Io { operation, path: dest.to_owned(), source };
     std::fs::create_dir(dest).map_err(io_error("make the directory"))?;
     let result = import(history, dest, stop);

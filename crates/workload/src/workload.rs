@@ -78,6 +78,14 @@ pub enum WorkloadError {
         /// Its range.
         problem: &'static str,
     },
+    /// A model of a history cannot be used.
+    #[error("{name}: {problem}")]
+    HistoryModel {
+        /// The file of the model.
+        name: String,
+        /// The field and its fault.
+        problem: String,
+    },
     /// The volume cannot hold the minimum of the workload.
     #[error("{label}: the volume of {capacity} is too small: {problem}")]
     VolumeTooSmall {

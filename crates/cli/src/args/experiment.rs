@@ -348,19 +348,37 @@ pub enum OrderArg {
 #[derive(Debug, Args)]
 pub struct SynthArgs {
     /// Path of the new bare repository. It must not exist.
-    pub path: PathBuf,
-    /// Files in the first commit.
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(500..=1_000_000))]
-    pub files: u64,
-    /// Commits after the first.
-    #[arg(long, default_value_t = 1_000)]
-    pub commits: u64,
+    #[arg(required_unless_present = "like")]
+    pub path: Option<PathBuf>,
+    /// Fit a model to the history of this repository (a path or URL), and compare both.
+    ///
+    /// The model has counts, shares and sizes, but no names and no contents.
+    #[arg(long, value_name = "REPO", conflicts_with = "model")]
+    pub like: Option<String>,
+    /// The new file for the model of --like. It must not exist.
+    #[arg(short, long, value_name = "FILE", requires = "like")]
+    pub out: Option<PathBuf>,
+    /// Follow the model in this file instead of the history of Linux.
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Files in the first commit. Default: 20000, or as the model states.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(20..=1_000_000))]
+    pub files: Option<u64>,
+    /// Commits after the first. Default: 1000, or as the model states.
+    #[arg(long)]
+    pub commits: Option<u64>,
     /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Print statistics beside those of real histories.
+    /// Print statistics beside those of the history of Linux.
     #[arg(long)]
     pub show: bool,
+    /// Directory for the copy of the repository of --like.
+    #[arg(long, default_value = "/var/tmp")]
+    pub dir: PathBuf,
+    /// Use a repository of another user. Git can run commands of its owner.
+    #[arg(long)]
+    pub trust_repo: bool,
     /// Check the path and the parameters. Write nothing.
     #[arg(long)]
     pub dry_run: bool,

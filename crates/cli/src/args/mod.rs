@@ -274,9 +274,11 @@ pub enum Verb {
     /// Read a whole tree once, and print seconds per GiB. Caches stay as they are.
     #[command(after_long_help = "Examples:\n  senesce grep /srv/data --order sorted\n  senesce grep /srv/data --grep")]
     Grep(GrepArgs),
-    /// Make a synthetic git history.
+    /// Make a synthetic git history, like that of Linux or of any repository.
     #[command(after_long_help = "Examples:\n  \
-        senesce synth /tmp/history.git --files 2000 --commits 500 --show")]
+        senesce synth /tmp/history.git --files 2000 --commits 500 --show\n  \
+        senesce synth --like ~/project --out project.toml    fit a model, and print how near it comes\n  \
+        senesce synth /tmp/history.git --model project.toml  a history that follows the model")]
     Synth(SynthArgs),
     /// Remove the mounts, loop devices, images and temporary files that a killed run left.
     ///

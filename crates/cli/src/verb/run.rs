@@ -190,7 +190,8 @@ fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -
 pub fn with_overrides(mut plan: Plan, path: &Path, args: &ChangeArgs) -> Result<Plan> {
     check_history_options(&plan, args)?;
     if args.repo.is_some() || args.trace.is_some() {
-        (plan.history.synthetic, plan.history.repo, plan.history.trace) = (None, args.repo.clone(), args.trace.clone());
+        (plan.history.synthetic, plan.history.like) = (None, None);
+        (plan.history.repo, plan.history.trace) = (args.repo.clone(), args.trace.clone());
     }
     if args.pulls.is_some() {
         plan.history.pulls = args.pulls;

@@ -1,34 +1,116 @@
 //! `senesce synth`: a synthetic git history.
 
+use std::{
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
 use anyhow::{Context, Result};
 use senesce_core::{Printable, Seed};
+use senesce_experiment::{Error, GitSource, read_description};
 use senesce_gitsource::import_synthetic;
 use senesce_volume::{Host, LinuxHost};
 use senesce_workload::synthetic::{
-    SyntheticHistory, SyntheticParameters, compute_synthetic_statistics, render_statistics,
+    FittedHistory, HistoryModel, SyntheticHistory, SyntheticParameters, compute_synthetic_statistics, fit_history,
+    render_fit, render_statistics,
 };
 
-use super::place::check_new_files;
-use crate::args::SynthArgs;
+use super::{home::with_home, place::check_new_files};
+use crate::{args::SynthArgs, machine::trusted_owners};
 
-/// Makes the repository, and shows its statistics beside the real ones if asked.
-pub fn synth(args: SynthArgs) -> Result<()> {
-    let path = Some(args.path.clone());
-    check_new_files([&path])?;
-    let parameters = SyntheticParameters { seed: Seed(args.seed), start_files: args.files, commits: args.commits };
-    if args.dry_run {
-        SyntheticHistory::new(parameters)?;
-        let git = "git".to_owned();
-        LinuxHost::default().find_tool(&git).ok_or(senesce_volume::Error::ToolMissing { tool: git, package: "git" })?;
-        let shown = Printable::new(&args.path);
-        println!("{shown}: 1 commit of {} files and {} more would be written", args.files, args.commits);
-    } else {
-        let made = import_synthetic(parameters, &args.path).context("cannot make the synthetic history")?;
-        println!("{}: {} commits, tip {}", Printable::new(&made.path), made.commits, made.tip);
+/// Makes the repository, and shows its statistics beside the real ones if asked. With `--like`,
+/// fits a model first.
+pub fn synth(args: SynthArgs, quiet: bool) -> Result<()> {
+    check_new_files([&args.path, &args.out])?;
+    let model = match (&args.like, &args.model) {
+        (Some(repo), _) => Some(fit(&args, repo, quiet)?),
+        (None, Some(file)) => Some(read_model(file)?),
+        (None, None) => None,
+    };
+    let history = || follow(&args, model.as_ref());
+    if let Some(path) = &args.path {
+        make(path, history()?, args.dry_run)?;
     }
     if args.show {
-        let statistics = compute_synthetic_statistics(SyntheticHistory::new(parameters)?);
-        print!("{}", render_statistics(&statistics));
+        print!("{}", render_statistics(&compute_synthetic_statistics(history()?)));
     }
     Ok(())
+}
+
+fn make(path: &Path, history: SyntheticHistory, dry_run: bool) -> Result<()> {
+    if dry_run {
+        let git = "git".to_owned();
+        LinuxHost::default().find_tool(&git).ok_or(senesce_volume::Error::ToolMissing { tool: git, package: "git" })?;
+        let parameters = history.parameters();
+        let (files, commits) = (parameters.start_files, parameters.commits);
+        println!("{}: 1 commit of {files} files and {commits} more would be written", Printable::new(path));
+        return Ok(());
+    }
+    let made = import_synthetic(history, path).context("cannot make the synthetic history")?;
+    println!("{}: {} commits, tip {}", Printable::new(&made.path), made.commits, made.tip);
+    Ok(())
+}
+
+/// The history of the arguments, at its start.
+fn follow(args: &SynthArgs, model: Option<&HistoryModel>) -> Result<SyntheticHistory> {
+    let seed = Seed(args.seed);
+    let Some(model) = model else {
+        let usual = SyntheticParameters::default();
+        let start_files = args.files.unwrap_or(usual.start_files);
+        let commits = args.commits.unwrap_or(usual.commits);
+        return Ok(SyntheticHistory::new(SyntheticParameters { seed, start_files, commits }).map_err(Error::from)?);
+    };
+    let mut model = model.clone();
+    (model.files, model.commits) = (args.files.unwrap_or(model.files), args.commits.unwrap_or(model.commits));
+    let model = model.checked("--files and --commits").map_err(Error::from)?;
+    Ok(SyntheticHistory::like(model, seed))
+}
+
+fn read_model(file: &Path) -> Result<HistoryModel> {
+    let name = Printable::new(file).to_string();
+    let text = read_description(file).with_context(|| format!("cannot read the model {name}"))?;
+    Ok(HistoryModel::parse(&text, &name).map_err(Error::from)?)
+}
+
+/// Fits a model to the history of `repo`, prints how near it comes, and writes it to `--out`.
+fn fit(args: &SynthArgs, repo: &str, quiet: bool) -> Result<HistoryModel> {
+    let fitted = with_home(|custodian| {
+        let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-synth")?;
+        fit_in(repo, scratch, args.trust_repo, quiet)
+    })?;
+    print!("{}", render_fit(&fitted));
+    if let Some(out) = args.out.as_ref().filter(|_| !args.dry_run) {
+        let wrong = || format!("cannot write the model {}", Printable::new(out));
+        let mut file = File::create_new(out).with_context(wrong)?;
+        file.write_all(fitted.model.to_text().as_bytes()).with_context(wrong)?;
+        println!("model: {}", Printable::new(out));
+    }
+    Ok(fitted.model)
+}
+
+fn fit_in(repo: &str, scratch: PathBuf, trust_repo: bool, quiet: bool) -> Result<FittedHistory> {
+    let tell = |what: &str| {
+        if !quiet {
+            eprintln!("{what}");
+        }
+    };
+    tell("reading the history");
+    let mut line = GitSource::open_main_line(repo, &scratch.join("spool"), &trusted_owners(trust_repo))?;
+    let start = std::mem::take(&mut line.start);
+    let mut failed = None;
+    let commits = std::iter::from_fn(|| {
+        line.next_commit().unwrap_or_else(|error| {
+            failed = Some(error);
+            None
+        })
+    });
+    let fitted = fit_history(repo, start, commits, &mut |round, rounds| {
+        tell(&format!("fitting: synthetic history {round} of {rounds}"));
+        true
+    });
+    match failed {
+        Some(error) => Err(error).context("cannot read the history"),
+        None => Ok(fitted.map_err(Error::from)?),
+    }
 }

@@ -73,6 +73,7 @@ mod resume;
 mod schemas;
 mod settled;
 mod storm;
+mod synth;
 mod untrusted;
 mod virtual_disk;
 mod wrong_uses;

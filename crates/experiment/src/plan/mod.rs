@@ -94,8 +94,8 @@ impl Plan {
     }
 }
 
-/// The source of the steps. Exactly one of `repo`, `synthetic` and `trace`, or none if the workload
-/// needs no history.
+/// The source of the steps. Exactly one of `repo`, `synthetic`, `like` and `trace`, or none if the
+/// workload needs no history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct History {
@@ -103,6 +103,8 @@ pub struct History {
     pub repo: Option<String>,
     /// A git history made from the seed.
     pub synthetic: Option<Synthetic>,
+    /// A git history made from the seed and a model file of `senesce synth --like`.
+    pub like: Option<String>,
     /// A size-only trace file (plain or .xz).
     pub trace: Option<String>,
     /// The commit whose ancestors are replayed; the repository's HEAD by default.

@@ -109,10 +109,12 @@ impl Plan {
         let wrong = |key: &str, problem: &str| {
             Err(PlanError::Contradiction { path: path.to_owned(), key: key.to_owned(), problem: problem.to_owned() })
         };
-        let sources = [self.history.repo.is_some(), self.history.synthetic.is_some(), self.history.trace.is_some()];
+        let history = &self.history;
+        let sources =
+            [history.repo.is_some(), history.synthetic.is_some(), history.like.is_some(), history.trace.is_some()];
         let of_history = self.workload.kind == WorkloadKind::History;
         if of_history && sources.iter().filter(|&&given| given).count() != 1 {
-            return wrong("history", "needs exactly one of repo, synthetic and trace");
+            return wrong("history", "needs exactly one of repo, synthetic, like and trace");
         }
         if !of_history {
             if self.history != Default::default() {

@@ -29,16 +29,16 @@ impl Plan {
         self
     }
 
-    /// The texts that may be the paths of input files: of a repository, trace, log, profile, or
-    /// device. Each may also be the name of a built-in item or a URL.
+    /// The texts that may be the paths of input files: of a repository, model, trace, log,
+    /// profile, or device. Each may also be the name of a built-in item or a URL.
     pub fn files(&self) -> Vec<String> {
         self.clone().names().into_iter().map(|text| text.clone()).collect()
     }
 
     fn names(&mut self) -> Vec<&mut String> {
-        let History { repo, trace, .. } = &mut self.history;
+        let History { repo, like, trace, .. } = &mut self.history;
         let profile = self.workload.profile.as_mut().map(|profile| &mut profile.profile);
-        let one = [repo.as_mut(), trace.as_mut(), self.volumes.device.as_mut(), profile];
+        let one = [repo.as_mut(), like.as_mut(), trace.as_mut(), self.volumes.device.as_mut(), profile];
         let replay = self.workload.replay.iter_mut().flat_map(|table| [Some(&mut table.log), table.repo.as_mut()]);
         one.into_iter().chain(replay).flatten().chain(&mut self.measure.devices).collect()
     }

@@ -191,6 +191,7 @@ mod tests {
         "file_system.mount",
         "file_system.name",
         "format",
+        "history.like",
         "history.pulls",
         "history.repo",
         "history.synthetic.commits",

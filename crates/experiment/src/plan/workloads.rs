@@ -16,7 +16,8 @@ use super::Size;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
-    /// The table `history`: a repository, a synthetic history or a trace, in the given `edition`.
+    /// The table `history`: a repository, a synthetic history, a model or a trace, in the given
+    /// `edition`.
     #[default]
     History,
     /// FSFB, the free-space fragmentation benchmark (HotStorage 2019): table `workload.fsfb`.

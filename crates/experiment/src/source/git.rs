@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use senesce_core::Bytes;
+use senesce_core::{Bytes, Seed};
 use senesce_exec::{Prefetcher, prefetch_contents, resolve_ops};
 use senesce_gitsource::{
-    GitContents, History, HistoryOptions, ObjectCheck, SpoolRepository, TrustedOwners, collect_git_version,
+    GitContents, History, HistoryOptions, MainLine, ObjectCheck, SpoolRepository, TrustedOwners, collect_git_version,
 };
 use senesce_oplog::{ContentSource, Op};
 use senesce_workload::{
@@ -16,6 +16,7 @@ use senesce_workload::{
     git::{
         Filling, FullDiskOptions, GitFullDisk, GitReplay, Oid, PackKey, PackNames, PlannerOptions, Pull, PullPlanner,
     },
+    synthetic::{HistoryModel, SyntheticHistory},
 };
 
 use super::WorkloadAhead;
@@ -39,12 +40,15 @@ pub struct GitSource {
     start: usize,
     origin: String,
     git_version: String,
+    /// The model of a synthetic history that follows a model file.
+    model: Option<HistoryModel>,
 }
 
 impl GitSource {
     /// Opens the plan's history, and checks the objects of the commits that the plan pulls.
     pub(super) fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
-        let (repository, origin) = repository(plan, spool, owners)?;
+        let model = plan.history.like.as_deref().map(super::synthetic::read_model).transpose()?;
+        let (repository, origin) = repository(plan, model.as_ref(), spool, owners)?;
         let options =
             HistoryOptions { tip: plan.history.tip.clone(), first_parent: plan.history.first_parent, limit: None };
         let history = History::open(&repository, options)?;
@@ -63,7 +67,7 @@ impl GitSource {
         }
         let contents = Arc::new(GitContents::new(&history, &spool.join("packs"))?);
         check_objects(plan, &history, &contents, start)?;
-        Ok(Self { history, contents, start, origin, git_version: collect_git_version()? })
+        Ok(Self { history, contents, start, origin, git_version: collect_git_version()?, model })
     }
 
     /// Makes the synthetic history that a log names, below `spool`. Returns its path.
@@ -72,11 +76,20 @@ impl GitSource {
             what: "the synthetic history in the log's header".into(),
             problem: error.to_string(),
         };
-        let synthetic = serde_json::from_value(description["parameters"].clone()).map_err(unclear)?;
-        let seed = senesce_core::Seed(serde_json::from_value(description["seed"].clone()).map_err(unclear)?);
+        let seed = Seed(serde_json::from_value(description["seed"].clone()).map_err(unclear)?);
+        let history = match &description["like"] {
+            serde_json::Value::Null => {
+                let synthetic = serde_json::from_value(description["parameters"].clone()).map_err(unclear)?;
+                super::synthetic::linux_like(&synthetic, seed)?
+            }
+            model => {
+                let model: HistoryModel = serde_json::from_value(model.clone()).map_err(unclear)?;
+                SyntheticHistory::like(model.checked("the log's header")?, seed)
+            }
+        };
         std::fs::create_dir_all(spool).map_err(Error::io("create", spool))?;
         let path = spool.join("synthetic.git");
-        super::synthetic::make(&synthetic, seed, &path)?;
+        super::synthetic::make(history, &path)?;
         Ok(path)
     }
 
@@ -89,6 +102,13 @@ impl GitSource {
     ) -> Result<Arc<dyn ContentSource>, Error> {
         let history = History::open(&spooled(repo, spool, owners)?, options)?;
         Ok(Arc::new(GitContents::new(&history, &spool.join("packs"))?))
+    }
+
+    /// The main line of a repository, a path or a URL, for the statistics of its history. Copies
+    /// the repository below `spool`.
+    pub fn open_main_line(repo: &str, spool: &Path, owners: &TrustedOwners) -> Result<MainLine, Error> {
+        let options = HistoryOptions { first_parent: true, ..HistoryOptions::default() };
+        Ok(MainLine::open(History::open(&spooled(repo, spool, owners)?, options)?)?)
     }
 
     /// Opens the synthetic repository that [`Self::remake_synthetic`] made, for the replay of a
@@ -183,10 +203,12 @@ impl GitSource {
         let (first, last) = self.ends();
         // A replay makes a synthetic history again, so its path in the run's directory is not
         // recorded.
-        let from = match &plan.history.synthetic {
-            Some(synthetic) => ("synthetic", serde_json::json!({ "seed": plan.seed.0, "parameters": synthetic })),
+        let from = match (&plan.history.synthetic, &self.model) {
+            (Some(synthetic), _) => ("synthetic", serde_json::json!({ "seed": plan.seed.0, "parameters": synthetic })),
+            // The whole model, so that the log needs no other file.
+            (None, Some(model)) => ("synthetic", serde_json::json!({ "seed": plan.seed.0, "like": model })),
             // As the plan has it, so that the same plan gives the same log in any directory.
-            None => ("repo", plan.history.repo.as_deref().into()),
+            (None, None) => ("repo", plan.history.repo.as_deref().into()),
         };
         serde_json::json!({
             "kind": "git",
@@ -252,10 +274,29 @@ fn choose_start(plan: &Plan, history: &History) -> Result<usize, Error> {
 }
 
 /// Returns the repository in the spool, and its origin.
-fn repository(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<(SpoolRepository, String), Error> {
+fn repository(
+    plan: &Plan,
+    model: Option<&HistoryModel>,
+    spool: &Path,
+    owners: &TrustedOwners,
+) -> Result<(SpoolRepository, String), Error> {
+    if let Some(model) = model {
+        let path = spool.join("synthetic.git");
+        super::synthetic::make(SyntheticHistory::like(model.clone(), plan.seed), &path)?;
+        // Two models can have files of one name, so the hash identifies the model.
+        let hash = blake3::hash(model.to_text().as_bytes()).to_hex();
+        let origin = format!(
+            "synthetic like model {} ({} files, {} commits, seed {})",
+            &hash[..16],
+            model.files,
+            model.commits,
+            plan.seed.0
+        );
+        return Ok((SpoolRepository::adopt(&path, &path)?, origin));
+    }
     if let Some(synthetic) = &plan.history.synthetic {
         let path = spool.join("synthetic.git");
-        super::synthetic::make(synthetic, plan.seed, &path)?;
+        super::synthetic::make(super::synthetic::linux_like(synthetic, plan.seed)?, &path)?;
         let origin = format!(
             "synthetic {} ({} files, {} commits, seed {})",
             synthetic.model, synthetic.files, synthetic.commits, plan.seed.0

@@ -1,22 +1,36 @@
-//! Makes the synthetic history as a repository in the spool.
+//! Makes a synthetic history as a repository in the spool.
 
 use std::path::Path;
 
 use senesce_core::Seed;
 use senesce_gitsource::import_synthetic_until;
 use senesce_volume::interrupted;
-use senesce_workload::synthetic::SyntheticParameters;
+use senesce_workload::synthetic::{HistoryModel, SyntheticHistory, SyntheticParameters};
 
 use crate::{
     Error,
     arm::check_signal,
+    description::read_description,
     durable_files::{sync_entry, sync_tree},
     plan::Synthetic,
 };
 
+/// The history of a plan's table `history.synthetic`.
+pub(super) fn linux_like(synthetic: &Synthetic, seed: Seed) -> Result<SyntheticHistory, Error> {
+    let parameters = SyntheticParameters { seed, start_files: synthetic.files, commits: synthetic.commits };
+    Ok(SyntheticHistory::new(parameters)?)
+}
+
+/// Reads the model file of the key `history.like`.
+pub(super) fn read_model(name: &str) -> Result<HistoryModel, Error> {
+    let path = Path::new(name);
+    let text = read_description(path).map_err(Error::io("read the model", path))?;
+    Ok(HistoryModel::parse(&text, name)?)
+}
+
 /// Makes the repository at `path`, unless it exists. The name appears only when the repository is
 /// complete.
-pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(), Error> {
+pub(super) fn make(history: SyntheticHistory, path: &Path) -> Result<(), Error> {
     if path.exists() {
         return Ok(());
     }
@@ -24,8 +38,7 @@ pub(super) fn make(synthetic: &Synthetic, seed: Seed, path: &Path) -> Result<(),
     if partial.exists() {
         std::fs::remove_dir_all(&partial).map_err(Error::io("remove", &partial))?;
     }
-    let parameters = SyntheticParameters { seed, start_files: synthetic.files, commits: synthetic.commits };
-    let made = import_synthetic_until(parameters, &partial, || interrupted().is_some());
+    let made = import_synthetic_until(history, &partial, || interrupted().is_some());
     check_signal()?;
     made?;
     sync_tree(&partial)?;

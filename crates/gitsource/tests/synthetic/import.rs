@@ -7,8 +7,12 @@ use std::{
 };
 
 use senesce_core::Seed;
-use senesce_gitsource::{Error, import_synthetic, import_synthetic_until};
-use senesce_workload::synthetic::{SyntheticChange, SyntheticHistory, SyntheticParameters};
+use senesce_gitsource::{
+    Error, History, HistoryOptions, MainLine, SpoolRepository, import_synthetic, import_synthetic_until,
+};
+use senesce_workload::synthetic::{
+    SyntheticChange, SyntheticHistory, SyntheticParameters, compute_history_statistics, compute_synthetic_statistics,
+};
 
 fn git(repository: &Path, args: &[&str]) -> String {
     let output = Command::new("git").arg("--git-dir").arg(repository).args(args).output().unwrap();
@@ -18,11 +22,15 @@ fn git(repository: &Path, args: &[&str]) -> String {
 
 const SMALL: SyntheticParameters = SyntheticParameters { seed: Seed(1), start_files: 500, commits: 60 };
 
+fn history(parameters: SyntheticParameters) -> SyntheticHistory {
+    SyntheticHistory::new(parameters).unwrap()
+}
+
 #[test]
 fn imported_history_is_complete_and_as_generated() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("synthetic.git");
-    let made = import_synthetic(SMALL, &path).unwrap();
+    let made = import_synthetic(history(SMALL), &path).unwrap();
     let fsck = git(&path, &["fsck", "--full", "--strict"]);
     assert!(!fsck.contains("error") && !fsck.contains("missing"), "{fsck}");
     assert_eq!(git(&path, &["symbolic-ref", "HEAD"]).trim(), "refs/heads/main");
@@ -63,7 +71,7 @@ fn imported_history_is_complete_and_as_generated() {
 fn git_merges_side_branches_to_the_same_trees() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("synthetic.git");
-    import_synthetic(SMALL, &path).unwrap();
+    import_synthetic(history(SMALL), &path).unwrap();
     let merges = git(&path, &["rev-list", "--min-parents=2", "--parents", "main"]);
     let mut elsewhere = 0;
     for line in merges.lines() {
@@ -79,15 +87,13 @@ fn git_merges_side_branches_to_the_same_trees() {
 fn existing_destination_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "mine").unwrap();
-    let error = import_synthetic(SMALL, dir.path()).unwrap_err();
+    let error = import_synthetic(history(SMALL), dir.path()).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"mine");
     let bad = SyntheticParameters { start_files: 499, ..SMALL };
-    let error = import_synthetic(bad, &dir.path().join("new")).unwrap_err();
-    let error = error.to_string();
+    let error = SyntheticHistory::new(bad).unwrap_err().to_string();
     // The key of plans and the option have this name.
     assert!(error.contains("files = 499") && !error.contains("start_files"), "{error}");
-    assert!(!dir.path().join("new").exists());
 }
 
 #[test]
@@ -97,6 +103,28 @@ fn stopped_import_leaves_nothing() {
     // More commits than a test has time to make.
     let endless = SyntheticParameters { commits: 10_000_000, ..SMALL };
     let stop = || CALLS.fetch_add(1, Ordering::SeqCst) >= 20;
-    assert!(import_synthetic_until(endless, &dir.path().join("new"), stop).is_err());
+    assert!(import_synthetic_until(history(endless), &dir.path().join("new"), stop).is_err());
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// The main line of an imported history has the figures of the generated one.
+#[test]
+fn main_line_has_the_figures_of_its_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("synthetic.git");
+    let parameters = SyntheticParameters { commits: 150, ..SMALL };
+    import_synthetic(history(parameters), &path).unwrap();
+    let options = HistoryOptions { first_parent: true, ..HistoryOptions::default() };
+    let opened = History::open(&SpoolRepository::adopt(&path, &path).unwrap(), options).unwrap();
+    let mut line = MainLine::open(opened).unwrap();
+    assert_eq!((line.start.len(), line.start_number), (500, 0));
+    let start = line.start.clone();
+    let mut commits = Vec::new();
+    while let Some(commit) = line.next_commit().unwrap() {
+        commits.push(commit);
+    }
+    assert_eq!(commits.len(), 150);
+    let read = compute_history_statistics(start, commits);
+    let made = compute_synthetic_statistics(history(parameters));
+    assert_eq!(read.figures(), made.figures());
 }

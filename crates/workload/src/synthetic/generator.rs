@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use senesce_core::Rng;
+use senesce_core::{Rng, Seed};
 
 use super::{
     change_counts::{Counts, draw_counts},
     commit::{SyntheticChange, SyntheticCommit},
+    model::HistoryModel,
     parameters::SyntheticParameters,
-    quantiles::{ADDED_SIZE, BRANCH_AGE, REWRITTEN, SIZE_CHANGE, TOUCHED_MERGE, TOUCHED_PLAIN},
+    quantiles::{BRANCH_AGE, MILLION, REWRITTEN},
     starting_tree::grow_tree,
     tree::{DirId, FileId, Tree},
 };
@@ -16,18 +17,8 @@ use crate::WorkloadError;
 
 /// Commits of the main line that a branch may start from.
 const BRANCH_POINTS: usize = 301;
-/// Merges among the commits of the main line, percent. Documented: 20.
-const MERGES_PERCENT: u64 = 20;
-/// New directories per 1,000 adds: in commits that add one or two files, and in commits that add
-/// more. New directories come with several files. Documented: 5.5% of adds make a directory.
-const NEW_DIRECTORY_PERMILLE: [u64; 2] = [10, 60];
-/// Shares of modifications that grow, shrink and keep the size, percent. Documented: 60, 37, 3.
-const SIZE_CHANGES_PERCENT: [u64; 3] = [60, 37, 3];
-/// The probability that a commit, after 2^i files, moves to another directory for the next file,
-/// permille. It follows the slope of the documented `directories ~ files^0.75`: 750 * 2^(-i/4),
-/// times 0.8. The factor allows for commits that find no other file in the same directory.
-const NEXT_DIRECTORY_PERMILLE: [u64; 14] = [600, 505, 424, 357, 300, 252, 212, 178, 150, 126, 106, 89, 75, 63];
-
+/// A tree with fewer files loses none.
+const FEWEST_FILES: usize = 16;
 /// Commits with at most this number of modified files prefer larger files. Half of all commits
 /// touch a single file, and yet the median commit writes 45 KB, three times the median modified
 /// file. Changes of a few lines are therefore mostly in large files.
@@ -41,6 +32,7 @@ const SMALL_CHANGE: u64 = 2;
 /// a second without texts.
 #[derive(Debug)]
 pub struct SyntheticHistory {
+    model: HistoryModel,
     parameters: SyntheticParameters,
     tree: Tree,
     rng: Rng,
@@ -65,8 +57,26 @@ impl SyntheticHistory {
     /// Errors: [`WorkloadError::Parameter`] if a parameter is out of its range.
     pub fn new(parameters: SyntheticParameters) -> Result<Self, WorkloadError> {
         parameters.check()?;
-        let tree = grow_tree(&mut Rng::for_purpose(parameters.seed, "synthetic start"), parameters.start_files);
-        Ok(Self {
+        Ok(Self::build(HistoryModel::linux_like().clone(), parameters))
+    }
+
+    /// A history that follows `model`, at its start. It has as many files and commits as the model
+    /// states.
+    pub fn like(model: HistoryModel, seed: Seed) -> Self {
+        let parameters = SyntheticParameters { seed, start_files: model.files, commits: model.commits };
+        Self::build(model, parameters)
+    }
+
+    /// The parameters, with the files and commits of the model if there is one.
+    pub fn parameters(&self) -> SyntheticParameters {
+        self.parameters
+    }
+
+    fn build(model: HistoryModel, parameters: SyntheticParameters) -> Self {
+        let mut rng = Rng::for_purpose(parameters.seed, "synthetic start");
+        let tree = grow_tree(&mut rng, &model, parameters.start_files);
+        Self {
+            model,
             parameters,
             tree,
             rng: Rng::for_purpose(parameters.seed, "synthetic commits"),
@@ -75,7 +85,7 @@ impl SyntheticHistory {
             next_number: 0,
             main_line: VecDeque::with_capacity(BRANCH_POINTS + 1),
             ready: VecDeque::new(),
-        })
+        }
     }
 
     fn commit(&mut self, parents: Vec<u64>, main_line: bool, message: String, changes: Vec<SyntheticChange>) -> u64 {
@@ -101,11 +111,11 @@ impl SyntheticHistory {
     /// Makes the next commit of the main line, after those of the side branch that it merges.
     fn next_change(&mut self) {
         self.main_commits += 1;
-        let merge = self.rng.chance(MERGES_PERCENT, 100);
-        let table = if merge { TOUCHED_MERGE } else { TOUCHED_PLAIN };
+        let merge = self.rng.chance(self.model.merges, MILLION);
+        let table = if merge { &self.model.touched.merges } else { &self.model.touched.plain };
         // The largest changes do not fit a small tree.
         let touched = table.sample(&mut self.rng).min(self.tree.live.len() as u64 / 4).max(1);
-        let counts = draw_counts(&mut self.rng, touched);
+        let counts = draw_counts(&mut self.rng, &self.model, touched);
         let touches = self.touch(counts);
         let tip = *self.main_line.back().expect("the first commit is there");
         let name = self.main_commits;
@@ -132,7 +142,7 @@ impl SyntheticHistory {
         let mut parent = self.main_line[(base - oldest) as usize];
         let (mut rest, mut part) = (touches, 1);
         while !rest.is_empty() {
-            let size = (TOUCHED_PLAIN.sample(&mut self.rng) as usize).min(rest.len());
+            let size = (self.model.touched.plain.sample(&mut self.rng) as usize).min(rest.len());
             let (now, later) = rest.split_at(size);
             let changes = now.iter().map(|touch| touch.change.clone()).collect();
             let message = format!("Change {}, part {part}\n", self.main_commits);
@@ -192,8 +202,9 @@ impl SyntheticHistory {
     }
 
     fn pick_to_modify(&mut self, dirs: &mut Vec<DirId>, is_small: bool) -> Option<FileId> {
-        let step = (dirs.len().max(1).ilog2() as usize).min(NEXT_DIRECTORY_PERMILLE.len() - 1);
-        let stay = !dirs.is_empty() && !self.rng.chance(NEXT_DIRECTORY_PERMILLE[step], 1_000);
+        let next = &self.model.choice.next_directory;
+        let step = (dirs.len().max(1).ilog2() as usize).min(next.len() - 1);
+        let stay = !dirs.is_empty() && !self.rng.chance(next[step], MILLION);
         for attempt in 0..40 {
             let id = if stay && attempt < 6 {
                 let dir = dirs[self.rng.below(dirs.len() as u64) as usize];
@@ -224,7 +235,7 @@ impl SyntheticHistory {
 
     /// A file to delete or rename, mostly from the directory of the previous one.
     fn pick_to_move(&mut self, dir: &mut Option<DirId>) -> Option<FileId> {
-        if self.tree.live.len() < 100 {
+        if self.tree.live.len() < FEWEST_FILES {
             return None;
         }
         for attempt in 0..20 {
@@ -246,15 +257,15 @@ impl SyntheticHistory {
 
     fn modify(&mut self, id: FileId) -> Touch {
         let before = self.mark(id);
-        let rng = &mut self.rng;
+        let (rng, change) = (&mut self.rng, &self.model.sizes.change);
         let text = &self.tree.files[id].file.text;
         let len = text.len();
         let rewritten = REWRITTEN.sample(rng).min(len / 2);
-        let (removed, inserted) = match rng.weighted(&SIZE_CHANGES_PERCENT) {
-            0 => (rewritten, rewritten + SIZE_CHANGE.sample(rng)),
+        let (removed, inserted) = match rng.weighted(&self.model.sizes.grow_shrink_same) {
+            0 => (rewritten, rewritten + change.sample(rng)),
             1 => {
                 // At least one byte stays; a text that is too short to shrink grows.
-                let gone = SIZE_CHANGE.sample(rng).min(len.saturating_sub(rewritten + 1));
+                let gone = change.sample(rng).min(len.saturating_sub(rewritten + 1));
                 if gone == 0 { (rewritten, rewritten + 1) } else { (rewritten + gone, rewritten) }
             }
             _ => (rewritten.max(len.min(1)), rewritten.max(1)),
@@ -290,7 +301,7 @@ impl SyntheticHistory {
             0 => self.tree.files[self.tree.pick_hot(&mut self.rng)].dir,
             n => dirs[self.rng.below(n as u64) as usize],
         };
-        let makes_one = self.rng.chance(NEW_DIRECTORY_PERMILLE[usize::from(added > 2)], 1_000);
+        let makes_one = self.rng.chance(self.model.choice.new_directory[usize::from(added > 2)], MILLION);
         let dir = match *new_dir {
             _ if makes_one && self.tree.dirs[near].depth < 9 => {
                 let dir = self.tree.add_dir(&mut self.rng, near);
@@ -303,7 +314,7 @@ impl SyntheticHistory {
         if dirs.is_empty() {
             dirs.push(near);
         }
-        let size = ADDED_SIZE.sample(&mut self.rng);
+        let size = self.model.sizes.added.sample(&mut self.rng);
         let id = self.tree.add_file(&mut self.rng, dir, size, self.main_commits);
         let (path, file) = (self.tree.path(id), self.tree.files[id].file.clone());
         Touch { change: SyntheticChange::Add { path, file }, before: 0 }

@@ -22,7 +22,11 @@
 mod change_counts;
 mod commit;
 mod fast_import;
+mod fit;
+#[cfg(test)]
+mod fit_tests;
 mod generator;
+mod model;
 mod parameters;
 mod quantiles;
 mod reference;
@@ -36,12 +40,16 @@ mod tree;
 mod weighted_choice;
 mod words;
 
+pub use change_counts::KindWeights;
 pub use commit::{SyntheticChange, SyntheticCommit, SyntheticFile};
 pub use fast_import::write_fast_import;
+pub use fit::{FEWEST_COMMITS, FEWEST_START_FILES, FittedHistory, fit_history};
 pub use generator::SyntheticHistory;
+pub use model::{Choice, HISTORY_MODEL_FORMAT, HistoryModel, LARGEST_MODEL_BYTES, Shares, Sizes, Touched, TreeShape};
 pub use parameters::SyntheticParameters;
+pub use quantiles::Quantiles;
 pub use reference::{REFERENCE, ReferenceFigure};
-pub use render::render_statistics;
+pub use render::{render_fit, render_statistics};
 pub use statistics::{
     Distribution, Figure, HistoryChange, HistoryCommit, HistoryStatistics, compute_history_statistics,
     compute_synthetic_statistics,

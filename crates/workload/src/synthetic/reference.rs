@@ -130,3 +130,28 @@ pub const REFERENCE: &[ReferenceFigure] = &[
     figure("files per directory", "p99", 136.0, 170.0),
     figure("files per directory", "max", 636.0, 2541.0),
 ];
+
+/// The distance up to which two histories are alike in a figure: absolute and in percent. The wider
+/// one applies. `None` for figures that are a matter of chance.
+pub(super) fn tolerance(group: &str, name: &str) -> Option<(f64, f64)> {
+    Some(match (group, name) {
+        // The largest of 34,000 draws is a matter of chance.
+        (_, "max") if group != "files per directory" => return None,
+        ("files per directory", "max") => (0.0, 50.0),
+        (_, "p99.9") => (0.0, 50.0),
+        // Half of all renames are in a few dozen commits.
+        ("renamed", "mean") => (0.15, 0.0),
+        ("KB written", "p50") => (0.0, 20.0),
+        (_, "p99" | "p95" | "p90") => (2.0, 35.0),
+        ("kinds, % of commits", _) => (0.3, 8.0),
+        ("sizes, ln of bytes", _) => (0.2, 0.0),
+        ("modifications, %", _) => (1.0, 0.0),
+        ("share of the hottest files, %", _) => (2.0, 10.0),
+        ("commits until the same file again", _) => (0.0, 20.0),
+        ("tree", "files at start") => (0.0, 1.0),
+        ("tree", "files gained per commit") => (0.15, 0.0),
+        ("tree", _) => (1.5, 15.0),
+        (_, "mean") => (0.1, 20.0),
+        _ => (1.0, 30.0),
+    })
+}

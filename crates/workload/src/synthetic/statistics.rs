@@ -32,7 +32,7 @@ pub struct HistoryCommit {
 /// Integers, for their mean and quantiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    sorted: Vec<u64>,
+    pub(super) sorted: Vec<u64>,
 }
 
 impl Distribution {
@@ -107,24 +107,24 @@ struct Live {
 }
 
 #[derive(Default)]
-struct Counter {
+pub(super) struct Counter {
     live: HashMap<RelPath, Live>,
     /// Files directly in each directory; empty directories are left out.
     dirs: HashMap<RelPath, u64>,
-    commits: u64,
-    merges: u64,
-    plain_touched: Vec<u64>,
-    merge_touched: Vec<u64>,
+    pub(super) commits: u64,
+    pub(super) merges: u64,
+    pub(super) plain_touched: Vec<u64>,
+    pub(super) merge_touched: Vec<u64>,
     /// Added, modified, deleted, renamed, by commit.
-    by_kind: [Vec<u64>; 4],
+    pub(super) by_kind: [Vec<u64>; 4],
     dirs_touched: Vec<u64>,
     bytes_written: Vec<u64>,
     kinds: HashMap<[bool; 4], u64>,
-    added_sizes: Vec<u64>,
-    modified_sizes: Vec<u64>,
-    size_changes: Vec<u64>,
-    grown: u64,
-    shrunk: u64,
+    pub(super) added_sizes: Vec<u64>,
+    pub(super) modified_sizes: Vec<u64>,
+    pub(super) size_changes: Vec<u64>,
+    pub(super) grown: u64,
+    pub(super) shrunk: u64,
     /// Number of modifications of each file and the commit of the last one, by its current path.
     modified: HashMap<RelPath, (u64, u64)>,
     /// Number of modifications of each removed file.
@@ -136,6 +136,17 @@ struct Counter {
 }
 
 impl Counter {
+    /// A counter of a history that starts with these files (path, bytes), and their sizes.
+    pub(super) fn start(files: impl IntoIterator<Item = (RelPath, u64)>) -> (Self, Distribution) {
+        let mut counter = Self::default();
+        let mut sizes = Vec::new();
+        for (path, size) in files {
+            sizes.push(size);
+            counter.enter(path, size, 0);
+        }
+        (counter, Distribution::new(sizes))
+    }
+
     fn enter(&mut self, path: RelPath, size: u64, born: u64) -> bool {
         let dir = path.parent().unwrap_or_default();
         self.live.insert(path, Live { size, born });
@@ -157,7 +168,7 @@ impl Counter {
         (live, files == 0)
     }
 
-    fn count(&mut self, commit: HistoryCommit) {
+    pub(super) fn count(&mut self, commit: HistoryCommit) {
         self.commits += 1;
         let mut dirs = HashSet::new();
         let (mut kinds, mut written) = ([0u64; 4], 0);
@@ -228,7 +239,7 @@ impl Counter {
         }
     }
 
-    fn finish(mut self, start: &Distribution) -> HistoryStatistics {
+    pub(super) fn finish(mut self, start: &Distribution) -> HistoryStatistics {
         let mut figures = Vec::new();
         let mut put = |group, name, value| figures.push(Figure { group, name, value });
         let percent = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
@@ -323,21 +334,27 @@ pub fn compute_history_statistics(
     start: impl IntoIterator<Item = (RelPath, u64)>,
     commits: impl IntoIterator<Item = HistoryCommit>,
 ) -> HistoryStatistics {
-    let mut counter = Counter::default();
-    let mut sizes = Vec::new();
-    for (path, size) in start {
-        sizes.push(size);
-        counter.enter(path, size, 0);
-    }
+    let (mut counter, sizes) = Counter::start(start);
     commits.into_iter().for_each(|commit| counter.count(commit));
-    counter.finish(&Distribution::new(sizes))
+    counter.finish(&sizes)
 }
 
 /// Counts the main line of a synthetic history, from its first commit on.
 pub fn compute_synthetic_statistics(commits: impl IntoIterator<Item = SyntheticCommit>) -> HistoryStatistics {
+    let mut main_line = as_history(commits.into_iter().filter(|commit| commit.main_line));
+    let start = main_line.next().map_or(Vec::new(), |commit| commit.changes);
+    let start = start.into_iter().filter_map(|change| match change {
+        HistoryChange::Add { path, size } => Some((path, size)),
+        _ => None,
+    });
+    compute_history_statistics(start.collect::<Vec<_>>(), main_line)
+}
+
+/// Commits of a synthetic history in the form of any history.
+pub(super) fn as_history(commits: impl Iterator<Item = SyntheticCommit>) -> impl Iterator<Item = HistoryCommit> {
     let path = |text: &str| RelPath::new(text.as_bytes()).expect("synthetic paths are made of names and slashes");
     let mut sizes: HashMap<String, u64> = HashMap::new();
-    let mut main_line = commits.into_iter().filter(|commit| commit.main_line).map(|commit| {
+    commits.map(move |commit| {
         let change = |change: SyntheticChange| match change {
             SyntheticChange::Add { path: name, file } => {
                 let (path, size) = (path(&name), file.text.len());
@@ -361,11 +378,5 @@ pub fn compute_synthetic_statistics(commits: impl IntoIterator<Item = SyntheticC
             }
         };
         HistoryCommit { merge: commit.parents.len() > 1, changes: commit.changes.into_iter().map(change).collect() }
-    });
-    let start = main_line.next().map_or(Vec::new(), |commit| commit.changes);
-    let start = start.into_iter().filter_map(|change| match change {
-        HistoryChange::Add { path, size } => Some((path, size)),
-        _ => None,
-    });
-    compute_history_statistics(start.collect::<Vec<_>>(), main_line)
+    })
 }

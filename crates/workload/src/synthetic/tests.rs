@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use senesce_core::{RelPath, Seed};
 
-use super::*;
+use super::{reference::tolerance, *};
 
 fn parameters(start_files: u64, commits: u64) -> SyntheticParameters {
     SyntheticParameters { seed: Seed(1), start_files, commits }
@@ -14,38 +14,13 @@ fn statistics(start_files: u64, commits: u64) -> HistoryStatistics {
     compute_synthetic_statistics(SyntheticHistory::new(parameters(start_files, commits)).expect("in range"))
 }
 
-/// The allowed distance of a figure from the documented one: absolute and in percent; the wider one
-/// applies.
-fn band(group: &str, name: &str) -> Option<(f64, f64)> {
-    Some(match (group, name) {
-        // The largest of 34,000 draws is a matter of chance.
-        (_, "max") if group != "files per directory" => return None,
-        ("files per directory", "max") => (0.0, 50.0),
-        (_, "p99.9") => (0.0, 50.0),
-        // Half of all renames are in a few dozen commits.
-        ("renamed", "mean") => (0.15, 0.0),
-        ("KB written", "p50") => (0.0, 20.0),
-        (_, "p99" | "p95" | "p90") => (2.0, 35.0),
-        ("kinds, % of commits", _) => (0.3, 8.0),
-        ("sizes, ln of bytes", _) => (0.2, 0.0),
-        ("modifications, %", _) => (1.0, 0.0),
-        ("share of the hottest files, %", _) => (2.0, 10.0),
-        ("commits until the same file again", _) => (0.0, 20.0),
-        ("tree", "files at start") => (0.0, 1.0),
-        ("tree", "files gained per commit") => (0.15, 0.0),
-        ("tree", _) => (1.5, 15.0),
-        (_, "mean") => (0.1, 20.0),
-        _ => (1.0, 30.0),
-    })
-}
-
 #[test]
 fn a_full_length_history_matches_the_statistics() {
     let statistics = statistics(17_360, 34_000);
     let mut outside = Vec::new();
     for reference in REFERENCE {
         let value = statistics.get(reference.group, reference.name).expect("every figure is counted");
-        let Some((absolute, percent)) = band(reference.group, reference.name) else { continue };
+        let Some((absolute, percent)) = tolerance(reference.group, reference.name) else { continue };
         let low = (reference.low - absolute).min(reference.low * (1.0 - percent / 100.0));
         let high = (reference.high + absolute).max(reference.high * (1.0 + percent / 100.0));
         if !(low..=high).contains(&value) {

@@ -6,7 +6,8 @@ use senesce_core::Rng;
 
 use super::{
     commit::SyntheticFile,
-    quantiles::{HEAT, size_weight},
+    model::HistoryModel,
+    quantiles::{Quantiles, size_weight},
     text::Text,
     weighted_choice::Weights,
     words::{ENDINGS, WORDS},
@@ -42,19 +43,29 @@ pub(super) struct DirState {
 }
 
 /// All files and directories.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tree {
     pub files: Vec<FileState>,
     pub dirs: Vec<DirState>,
     pub live: Vec<FileId>,
     weights: Weights,
     blobs: u64,
+    heat: Quantiles,
+    size_weights: Vec<u64>,
 }
 
 impl Tree {
-    pub fn new() -> Self {
+    pub fn new(model: &HistoryModel) -> Self {
         let root = DirState { prefix: String::new(), depth: 0, files: Vec::new(), used: HashSet::new() };
-        Self { dirs: vec![root], ..Self::default() }
+        Self {
+            files: Vec::new(),
+            dirs: vec![root],
+            live: Vec::new(),
+            weights: Weights::default(),
+            blobs: 0,
+            heat: model.choice.heat.clone(),
+            size_weights: model.choice.size_weights.clone(),
+        }
     }
 
     pub fn path(&self, file: FileId) -> String {
@@ -105,8 +116,8 @@ impl Tree {
         let executable = name.ends_with(".sh");
         let file = self.version(executable, text);
         let id = self.files.len();
-        let heat = HEAT.sample(rng);
-        self.weights.push(weight(heat, size));
+        let heat = self.heat.sample(rng);
+        self.weights.push(self.weight(heat, size));
         self.dirs[dir].files.push(id);
         self.live.push(id);
         self.files.push(FileState { dir, name, file, heat, touched_at: commit, live_at: self.live.len() - 1 });
@@ -120,7 +131,7 @@ impl Tree {
 
     pub fn set_text(&mut self, id: FileId, text: Text) {
         let executable = self.files[id].file.executable;
-        self.weights.set(id, weight(self.files[id].heat, text.len()));
+        self.weights.set(id, self.weight(self.files[id].heat, text.len()));
         self.files[id].file = self.version(executable, text);
     }
 
@@ -180,9 +191,9 @@ impl Tree {
     pub fn pick_any(&self, rng: &mut Rng) -> FileId {
         self.live[rng.below(self.live.len() as u64) as usize]
     }
-}
 
-/// The weight of a file. Never zero, so that every live file can be chosen.
-fn weight(heat: u64, size: u64) -> u64 {
-    (size_weight(size) / 64).max(1) * heat.max(1)
+    /// The weight of a file. Never zero, so that every live file can be chosen.
+    fn weight(&self, heat: u64, size: u64) -> u64 {
+        (size_weight(&self.size_weights, size) / 64).max(1) * heat.max(1)
+    }
 }
