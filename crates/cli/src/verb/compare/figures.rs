@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::Result;
 use schemars::JsonSchema;
-use senesce_core::{Printable, Seed, statistics::compute_comparison};
+use senesce_core::{
+    Printable, Seed,
+    statistics::{compute_comparison, compute_median},
+};
 use senesce_store::{CellKey, CellRow, Results, Role};
 use serde::Serialize;
 
@@ -254,9 +257,28 @@ pub(in crate::verb) fn collect_figures(results: &Results) -> Figures {
     found
 }
 
+/// Adds the slowdown of each aged volume: each of its modelled costs over the median of its fresh
+/// copy at the same checkpoint.
+pub(super) fn add_slowdowns(mut figures: Figures) -> Figures {
+    let slowdown = |((arm, role, pulls, figure), of_aged): (&FigureKey, &Values)| {
+        let device =
+            figure.strip_suffix(" s/GiB").filter(|_| of_aged.kind == Kind::Modelled && *role != Role::Unaged)?;
+        let of_fresh = figures.get(&(arm.clone(), Role::Unaged, *pulls, figure.clone()))?;
+        let fresh = compute_median(&of_fresh.values).filter(|fresh| *fresh > 0.0)?;
+        let values = of_aged.values.iter().map(|aged| aged / fresh).collect();
+        Some(((arm.clone(), *role, *pulls, format!("{device} {SLOWDOWN}")), Values { values, ..of_aged.clone() }))
+    };
+    let slowdowns: Vec<_> = figures.iter().filter_map(slowdown).collect();
+    figures.extend(slowdowns);
+    figures
+}
+
 /// Counted, but two runs of one plan differ by up to a tenth: writeback decides where small extents
 /// are.
 pub(in crate::verb) const FREE_EXTENTS: &str = "free extents";
+/// The end of the names of slowdowns. Its denominator is another volume, so two runs of one plan
+/// differ by more than the costs of the aged volumes.
+pub(super) const SLOWDOWN: &str = "slowdown";
 /// The only figure of which more is better.
 pub(in crate::verb) const LAYOUT_SCORE: &str = "layout score";
 
@@ -316,6 +338,23 @@ mod tests {
         assert_eq!(find(failed(), &["--role", "empty"]), [empty]);
         assert!(find(failed(), &["--arm", "xfs"]).is_empty());
         assert_eq!(find(failed(), &["--all"]), ["ext4 full 0: it is not valid in B: mkfs failed", full, empty]);
+    }
+
+    #[test]
+    fn slowdowns_divide_by_the_fresh_copy() {
+        let key = |role, figure: &str| ("ext4".to_owned(), role, 40, figure.to_owned());
+        let of = |kind, values: &[f64]| Values { kind, more_is_better: false, values: values.to_vec() };
+        let figures = Figures::from([
+            (key(Role::Empty, "model: HDD s/GiB"), of(Kind::Modelled, &[30.0, 60.0])),
+            (key(Role::Unaged, "model: HDD s/GiB"), of(Kind::Modelled, &[20.0])),
+            (key(Role::Full, "model: SSD s/GiB"), of(Kind::Modelled, &[5.0])),
+            (key(Role::Empty, "grep s/GiB"), of(Kind::Measured, &[9.0])),
+            (key(Role::Unaged, "grep s/GiB"), of(Kind::Measured, &[3.0])),
+        ]);
+        let before = figures.len();
+        let found = add_slowdowns(figures);
+        assert_eq!(found[&key(Role::Empty, "model: HDD slowdown")].values, [1.5, 3.0]);
+        assert_eq!(found.len(), before + 1, "no fresh copy on the SSD, and wall times have none");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! By default it judges the figures without noise of the volumes that the plan aged (full, empty).
 //! An unaged copy is the baseline of a run: its figures are those of mkfs and a plain copy. It is
 //! in the table, and is judged if `--role unaged` selects it. Wall times are judged if `--measured`
-//! or `--figure` selects them. Free extents are judged only if `--figure` selects them: their
-//! number differs by a tenth between two runs of one plan.
+//! or `--figure` selects them. Free extents and slowdowns are judged only if `--figure` selects
+//! them: two runs of one plan differ by a tenth or more.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::{
     Row,
-    figures::{FREE_EXTENTS, Kind, Missing},
+    figures::{FREE_EXTENTS, Kind, Missing, SLOWDOWN},
 };
 use crate::{
     args::{FailIf, SelectArgs},
@@ -64,7 +64,8 @@ impl Scope<'_> {
         let is_named = !self.select.figure.is_empty();
         let is_subject = is_tree || !self.select.role.is_empty() || row.of.get(1).is_none_or(|role| role != "unaged");
         let is_kind = is_tree || row.kind != Kind::Measured || self.measured || is_named;
-        let is_steady = row.figure != FREE_EXTENTS || self.free_extents || is_named;
+        let is_free_extents = row.figure == FREE_EXTENTS && !self.free_extents;
+        let is_steady = is_named || !(is_free_extents || row.figure.ends_with(SLOWDOWN));
         is_subject && is_kind && is_steady
     }
 
@@ -313,6 +314,18 @@ mod tests {
             assert_eq!(found.outcome, Outcome::Fail);
             assert!(found.text.contains("ext4 full 40 requests"), "{}", found.text);
         }
+    }
+
+    #[test]
+    fn slowdowns_are_judged_if_they_are_named() {
+        let rows = || {
+            [
+                row("empty", "model: HDD slowdown", Kind::Modelled, &[1.0], &[1.2]),
+                row("empty", "requests", Kind::Counted, &[100.0], &[100.0]),
+            ]
+        };
+        assert_eq!(gate(&mut rows(), &[]).unwrap().outcome, Outcome::Pass);
+        assert_eq!(gate(&mut rows(), &["--figure", "slowdown"]).unwrap().outcome, Outcome::Fail);
     }
 
     #[test]

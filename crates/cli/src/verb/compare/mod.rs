@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use figures::FigurePattern;
 
 use self::{
-    figures::{Kind, Missing, collect_figures, compare_figures, find_missing},
+    figures::{Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_missing},
     gate::{Gate, Scope, judge},
     trees::compare_trees,
     unlike::{Unlike, compute_unlike},
@@ -113,7 +113,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
             missing = find_missing(&a, &b, (&read_planned_arms(&args.b)?, "B"), &args.select);
-            compare_figures(collect_figures(&a), collect_figures(&b), &args.select)?
+            compare_figures(add_slowdowns(collect_figures(&a)), add_slowdowns(collect_figures(&b)), &args.select)?
         }
         (false, false) => compare_trees(&args)?,
         (is_a, _) => {
@@ -197,6 +197,11 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
             false => "The caches were not dropped: data in memory cost no reading (--cold drops the caches).\n",
         });
     }
+    if rows.iter().any(|row| row.figure.ends_with(SLOWDOWN)) {
+        text.push_str(
+            "slowdown is the cost of a volume over that of its fresh copy: its age. A lower cost is not a lower age.\n",
+        );
+    }
     for missing in missing {
         text.push_str(&format!("not compared: {missing}\n"));
     }
@@ -208,7 +213,7 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
 }
 
 fn table(rows: &[Row]) -> String {
-    let heading = ["", "figure", "A", "B", "B/A", "95% interval", "p", "gate", "outliers"];
+    let heading = ["", "figure", "B/A", "gate", "A", "B", "95% interval", "p", "outliers"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| line(row).iter().map(|cell| Printable::new(cell).to_string()).collect()));
     render_table(&lines)
@@ -223,26 +228,27 @@ fn line(row: &Row) -> Vec<String> {
             false => format!("{median:.3}"),
         }
     };
-    let mut cells = vec![row.of.join(" "), row.figure.clone(), side(&row.figures_a), side(&row.figures_b)];
+    let sides = [side(&row.figures_a), side(&row.figures_b)];
+    // The ratio comes early: narrow terminals show the first columns.
+    let cells = |ratio: String, rest: [String; 3]| {
+        let first = [row.of.join(" "), row.figure.clone(), ratio, tell_outcome(row)];
+        first.into_iter().chain(sides).chain(rest).collect()
+    };
     let Some(compared) = &row.comparison else {
         let same = row.figures_a.iter().chain(&row.figures_b).all(|figure| *figure == 0.0);
         let ratio = if same { "1.000" } else { "A is 0" };
-        cells.extend([ratio.to_owned(), row.kind.tell().to_owned(), "–".to_owned()]);
-        cells.push(tell_outcome(row));
-        return cells;
+        return cells(ratio.to_owned(), [row.kind.tell().to_owned(), "–".to_owned(), String::new()]);
     };
-    cells.push(format!("{:.3}", compared.ratio));
-    cells.push(match (is_measured, row.repetitions()) {
+    let interval = match (is_measured, row.repetitions()) {
         (false, _) => row.kind.tell().to_owned(),
         (true, 1) => "unknown".to_owned(),
         (true, _) => format!("{:.3}..{:.3}", compared.ratio_low, compared.ratio_high),
-    });
-    cells.push(if is_measured { tell_p(compared) } else { "–".to_owned() });
-    cells.push(tell_outcome(row));
+    };
+    let p = if is_measured { tell_p(compared) } else { "–".to_owned() };
     let outliers = compared.outliers_a.iter().map(|figure| format!("A {figure:.3}"));
     let outliers = outliers.chain(compared.outliers_b.iter().map(|figure| format!("B {figure:.3}")));
-    cells.push(outliers.filter(|_| is_measured).collect::<Vec<_>>().join(", "));
-    cells
+    let outliers = outliers.filter(|_| is_measured).collect::<Vec<_>>().join(", ");
+    cells(format!("{:.3}", compared.ratio), [interval, p, outliers])
 }
 
 fn tell_outcome(row: &Row) -> String {
@@ -253,4 +259,28 @@ fn tell_outcome(row: &Row) -> String {
         Some(Outcome::Fail) => "FAIL",
     }
     .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratio_and_gate_follow_the_figure() {
+        let row = |figure: &str, a: f64, b: f64| Row {
+            of: vec!["ext4".to_owned(), "empty".to_owned(), "200".to_owned()],
+            figure: figure.to_owned(),
+            kind: Kind::Modelled,
+            more_is_better: false,
+            figures_a: vec![a],
+            figures_b: vec![b],
+            comparison: senesce_core::statistics::compute_comparison(&[a], &[b], senesce_core::Seed(1)),
+            outcome: Some(Outcome::Fail),
+            judgement: None,
+        };
+        let first = |row: &Row| line(row).into_iter().take(6).collect::<Vec<_>>();
+        let expected = ["ext4 empty 200", "requests", "1.500", "FAIL", "2.000", "3.000"];
+        assert_eq!(first(&row("requests", 2.0, 3.0)), expected);
+        assert_eq!(first(&row("requests", 0.0, 3.0))[2], "A is 0");
+    }
 }

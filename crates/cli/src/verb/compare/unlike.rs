@@ -38,6 +38,13 @@ impl fmt::Display for Unlike {
 }
 
 impl Unlike {
+    /// The circumstance with the earlier and the later value.
+    pub(in crate::verb) fn change(&self) -> String {
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
+        let of = if self.of.is_empty() { String::new() } else { format!(" ({})", self.of.join(", ")) };
+        format!("{}, {}{of}: {} → {}", self.group, self.key, shown(&self.a), shown(&self.b))
+    }
+
     /// The circumstance with both values, and the names of both sides.
     pub(in crate::verb) fn text(&self, name_a: &str, name_b: &str) -> String {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
@@ -255,6 +262,8 @@ mod tests {
             "plan: plan.hash is aa in A, bb in B".to_owned(),
         ];
         assert_eq!(told, expected);
+        let changes: Vec<String> = compute_unlike(&a, &b).iter().map(Unlike::change).collect();
+        assert_eq!(changes[2], "file system, mount_options (ext4 empty): rw → rw,noatime");
     }
 
     #[test]
