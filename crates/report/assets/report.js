@@ -28,6 +28,11 @@
     });
   }
 
+  // A table that is wider than its place says so.
+  const mark = (frame) => frame.classList.toggle("scrolls", frame.scrollWidth > frame.clientWidth + 1);
+  const widths = new ResizeObserver((entries) => { for (const entry of entries) mark(entry.target); });
+  for (const frame of document.querySelectorAll(".scroll")) { mark(frame); widths.observe(frame); }
+
   // Tooltips: a heading, then lines of class, name and value.
   const element = (name, className, text) => {
     const made = document.createElement(name);

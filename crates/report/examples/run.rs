@@ -14,8 +14,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let run = arguments.next().ok_or("name a run")?;
     let dir = arguments.next().ok_or("name a directory")?;
-    let baseline =
-        arguments.next().map(|name| Ok::<_, Box<dyn Error>>(Baseline { results: read(&name)?, name })).transpose()?;
+    let baseline = arguments
+        .next()
+        .map(|name| Ok::<_, Box<dyn Error>>(Baseline { results: read(&name)?, name, unlike: Vec::new() }))
+        .transpose()?;
     fs::create_dir_all(&dir)?;
     let results = read(&run)?;
     let options = ReportOptions { baseline, ..ReportOptions::default() };

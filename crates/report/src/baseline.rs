@@ -1,13 +1,12 @@
 //! The change since an earlier run: the costs and the layout of both, as ratios.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
 use senesce_store::{Results, Role};
 
 use crate::devices::short;
-use crate::format::{count, figure, percent};
+use crate::format::{count, figure, list, percent};
 use crate::model::{Lines, Model, ROLES, Spread, words};
 use crate::noise::Alike;
 
@@ -18,19 +17,9 @@ pub struct Baseline {
     pub name: String,
     /// Its results.
     pub results: Results,
+    /// The circumstances that differ, with both values.
+    pub unlike: Vec<String>,
 }
-
-/// The circumstances that the page compares: the ends of their keys, and their names on the page.
-const CIRCUMSTANCES: [(&str, &str); 8] = [
-    ("plan.hash", "the plan"),
-    ("plan.seed", "the seed"),
-    ("senesce.version", "the version of senesce"),
-    ("volumes.device", "the disk"),
-    (".kernel_release", "the kernel"),
-    (".mkfs_version", "the mkfs program"),
-    (".mount_options_asked", "the mount options"),
-    (".cpu_model", "the processor"),
-];
 
 /// The outcome for one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +62,7 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
         name => baseline.name.as_str(),
         sentence => sentence(&changes),
         limits => limits(settle(model, &old)),
-        unlike => unlike(model.results, &baseline.results),
+        unlike => &baseline.unlike,
         rows => rows,
     }
 }
@@ -123,6 +112,11 @@ fn changes(model: &Model, old: &Model) -> Vec<Change> {
         let settles = settle(model, old);
         let limits = Limits::Modelled { settles };
         changes.extend(of_lines(model, &Figure { name, new: costs, old: before, limits, is_share: false }));
+        let slowdowns = model.modelled_slowdown.get(device).zip(old.modelled_slowdown.get(device));
+        if let Some((new, old)) = slowdowns {
+            let (name, limits) = (format!("slowdown, model: {}", short(device)), Limits::Slowdown { settles });
+            changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
+        }
     }
     if !model.is_wall_of_memory() && !old.is_wall_of_memory() && model.method == old.method {
         let (name, limits) = ("s/GiB, measured".to_owned(), Limits::Other);
@@ -150,6 +144,8 @@ struct Figure<'m> {
 enum Limits {
     /// Those of modelled costs. `settles`: the volumes of both runs settle.
     Modelled { settles: bool },
+    /// Those of slowdowns: each is a ratio of two modelled costs.
+    Slowdown { settles: bool },
     /// Those of measured costs and of shares, by the number of repetitions.
     Other,
 }
@@ -162,6 +158,7 @@ impl Limits {
         match self {
             Self::Modelled { settles } if role == Role::Unaged => Alike::fresh(settles),
             Self::Modelled { settles } => Alike::aged(settles),
+            Self::Slowdown { settles } => Alike::slowdowns(settles),
             Self::Other if count > 1 => Alike::near_one(),
             Self::Other => Self::ONCE,
         }
@@ -174,7 +171,7 @@ fn of_lines(model: &Model, figure: &Figure<'_>) -> Vec<Change> {
         let key = (arm.to_owned(), role);
         let (new, old) = (figure.new.get(&key)?, figure.old.get(&key)?);
         let at = *new.keys().rev().find(|at| old.contains_key(at))?;
-        let ratio = new[&at].over(&old[&at])?;
+        let ratio = new[&at].over(&old[&at]).or_else(|| over_ratio(&new[&at], &old[&at]))?;
         Some(Change {
             arm: arm.to_owned(),
             role,
@@ -188,6 +185,17 @@ fn of_lines(model: &Model, figure: &Figure<'_>) -> Vec<Change> {
         })
     };
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
+}
+
+/// One ratio over another. Ratios have no values to draw from, so the interval spans both.
+fn over_ratio(new: &Spread, old: &Spread) -> Option<Spread> {
+    (old.median > 0.0 && old.low > 0.0).then(|| Spread {
+        count: new.count.min(old.count),
+        median: new.median / old.median,
+        low: new.low / old.high,
+        high: new.high / old.low,
+        ..Spread::default()
+    })
 }
 
 /// Whether the volumes of both runs settle.
@@ -206,7 +214,10 @@ fn limits(settles: bool) -> String {
              not settle differ by up to that between two runs of one plan."
         ),
     };
-    format!("{of_model} Other figures change by over {repeated}, or {once} with one repetition.")
+    let slowdown = Alike::slowdowns(settles).percent();
+    format!(
+        "{of_model} A slowdown changes by over {slowdown}. Other figures change by over {repeated}, or {once} with one repetition."
+    )
 }
 
 /// A ratio near 1, or with 1 in its interval, is no change.
@@ -220,40 +231,31 @@ fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
     }
 }
 
+/// The changed figures by name, the largest change first, and the number of the others.
 fn sentence(changes: &[Change]) -> String {
-    let number = |outcome| changes.iter().filter(|change| change.outcome == outcome).count();
+    const NAMED: usize = 3;
+    let named = |outcome: Outcome, word: &str| {
+        let mut found: Vec<_> = changes.iter().filter(|change| change.outcome == outcome).collect();
+        found.sort_by(|a, b| b.ratio.median.ln().abs().total_cmp(&a.ratio.median.ln().abs()));
+        let name = |change: &&Change| {
+            let ratio = figure(change.ratio.median);
+            format!("{} of {} ({}) {ratio}×", change.figure, change.arm, words(change.role))
+        };
+        let mut names: Vec<_> = found.iter().take(NAMED).map(name).collect();
+        if found.len() > NAMED {
+            names.push(format!("{} more", found.len() - NAMED));
+        }
+        (!names.is_empty()).then(|| format!("{word}: {}. ", list(&names)))
+    };
+    let same = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
     match changes.len() {
         0 => "The two runs have no figure in common.".to_owned(),
-        all => format!(
-            "Worse: {} of {all} figures. Better: {}. Unchanged: {}.",
-            number(Outcome::Worse),
-            number(Outcome::Better),
-            number(Outcome::Unchanged)
-        ),
+        all if same == all => format!("No change of any of {all} figures beyond the limits."),
+        all => {
+            let changed = [named(Outcome::Worse, "Worse"), named(Outcome::Better, "Better")];
+            format!("{}Unchanged: {same} of {all} figures.", changed.into_iter().flatten().collect::<String>())
+        }
     }
-}
-
-/// The circumstances that differ, with both values. Circumstances that only one run has are left
-/// out.
-fn unlike(new: &Results, old: &Results) -> Vec<String> {
-    let arms =
-        |results: &Results| -> BTreeSet<String> { results.cells.iter().map(|cell| cell.key.arm.clone()).collect() };
-    let both: BTreeSet<String> = arms(new).intersection(&arms(old)).cloned().collect();
-    let values = |results: &Results, end: &str| -> BTreeSet<String> {
-        let is_of_both = |arm: &str| arm.is_empty() || both.contains(arm);
-        let rows = results.circumstances.iter().filter(|row| row.key.ends_with(end) && is_of_both(&row.arm));
-        rows.map(|row| row.value.clone()).collect()
-    };
-    let difference = |(end, words): &(&str, &str)| {
-        let (new, old) = (values(new, end), values(old, end));
-        let text = |values: BTreeSet<String>| -> String {
-            let short =
-                |value: String| value.chars().take(if *end == "plan.hash" { 12 } else { 80 }).collect::<String>();
-            values.into_iter().map(short).collect::<Vec<_>>().join(", ")
-        };
-        (new != old && !new.is_empty() && !old.is_empty()).then(|| format!("{words}: {} → {}", text(old), text(new)))
-    };
-    CIRCUMSTANCES.iter().filter_map(difference).collect()
 }
 
 #[cfg(test)]
@@ -275,6 +277,13 @@ mod tests {
     }
 
     #[test]
+    fn ratio_of_slowdowns_spans_both_intervals() {
+        let found = over_ratio(&ratio(3.0, 2.0, 4.0, 5), &ratio(1.5, 1.0, 2.0, 3)).unwrap();
+        assert_eq!((found.median, found.low, found.high, found.count), (2.0, 1.0, 4.0, 3));
+        assert!(over_ratio(&ratio(3.0, 2.0, 4.0, 5), &ratio(0.0, 0.0, 0.0, 1)).is_none());
+    }
+
+    #[test]
     fn limits_of_models_are_for_modelled_costs_only() {
         let outcome = |limits: Limits, role, median: f64, count| {
             let ratio = ratio(median, median - 0.01, median + 0.01, count);
@@ -287,6 +296,8 @@ mod tests {
             (unsettled, Role::Unaged, 1.3, 5, false),
             (unsettled, Role::Unaged, 1.4, 1, true),
             (Limits::Modelled { settles: true }, Role::Unaged, 1.07, 1, true),
+            (Limits::Slowdown { settles: false }, Role::Full, 1.6, 1, false),
+            (Limits::Slowdown { settles: false }, Role::Full, 1.7, 1, true),
             (Limits::Other, Role::Full, 1.07, 1, false),
             (Limits::Other, Role::Full, 1.12, 1, true),
             (Limits::Other, Role::Full, 1.07, 2, true),
@@ -296,13 +307,14 @@ mod tests {
         }
         assert_eq!(
             limits(true),
-            "A modelled cost changes by over 5%. Other figures change by over 5%, or 10% with one repetition."
+            "A modelled cost changes by over 5%. A slowdown changes by over 10%. Other figures change by over 5%, or 10% with \
+             one repetition."
         );
         assert_eq!(
             limits(false),
             "A modelled cost of an aged volume changes by over 22%, that of a fresh copy by over 33%: volumes that do not \
-             settle differ by up to that between two runs of one plan. Other figures change by over 5%, or 10% with one \
-             repetition."
+             settle differ by up to that between two runs of one plan. A slowdown changes by over 62%. Other figures change \
+             by over 5%, or 10% with one repetition."
         );
     }
 }

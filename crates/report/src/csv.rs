@@ -44,7 +44,7 @@ pub(crate) fn exact(value: f64) -> String {
     }
 }
 
-/// The points of lines, by the drawing they belong to.
+/// The points of lines, by the drawing they belong to. A single value has no interval.
 pub(crate) fn lines_csv(parts: &[(&str, &Lines)]) -> String {
     let mut csv = Csv::new(&["drawing", "arm", "volume", "shown_as", "checkpoint", "n", "median", "low_95", "high_95"]);
     for (name, lines) in parts {
@@ -58,8 +58,8 @@ pub(crate) fn lines_csv(parts: &[(&str, &Lines)]) -> String {
                     pulls.to_string(),
                     spread.count.to_string(),
                     exact(spread.median),
-                    exact(spread.low),
-                    exact(spread.high),
+                    if spread.count > 1 { exact(spread.low) } else { String::new() },
+                    if spread.count > 1 { exact(spread.high) } else { String::new() },
                 ]);
             }
         }
@@ -69,7 +69,22 @@ pub(crate) fn lines_csv(parts: &[(&str, &Lines)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use senesce_store::Role;
+
     use super::*;
+    use crate::model::Spread;
+
+    #[test]
+    fn single_value_has_no_interval() {
+        let line = |values: &[f64]| [(9, Spread::compute(values.iter().copied()).unwrap())].into();
+        let lines = Lines::from([
+            (("a".to_owned(), Role::Full), line(&[2.0])),
+            (("b".to_owned(), Role::Full), line(&[1.0, 2.0, 3.0])),
+        ]);
+        let csv = lines_csv(&[("d", &lines)]);
+        let rows: Vec<&str> = csv.lines().skip(1).collect();
+        assert_eq!(rows, ["d,a,full,nearly full,9,1,2,,", "d,b,full,nearly full,9,3,2,1,3"]);
+    }
 
     #[test]
     fn csv_numbers_have_nine_digits_texts_no_formulas() {

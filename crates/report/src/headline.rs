@@ -12,7 +12,7 @@ use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, list, number, two_digits};
 use crate::model::{Lines, Model, Spread, words};
 use crate::noise::{Alike, Finding, Noise};
-use crate::own_cost::own_costs;
+use crate::own_cost::{own_changes, own_costs};
 
 /// The sentences that the report and the summary begin with; the first is the headline.
 pub(crate) fn headline(model: &Model) -> Vec<String> {
@@ -23,7 +23,8 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
         Some((device, costs, slowdown)) => {
             let slowdowns = Slowdowns::of(model, slowdown);
             if !slowdowns.0.is_empty() {
-                sentences.push(effect(model, &slowdowns, &on_device(device)));
+                let own = own_changes(&slowdowns.slower(model), costs, slowdown, |_| Alike::aged(model.settles));
+                sentences.push(lead_of(effect(model, &slowdowns, &on_device(device)), own));
                 sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
                 sentences.extend(other_devices(model, device));
@@ -32,10 +33,12 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
         None => {
             let found = Slowdowns(wall.0.iter().filter_map(|arm| arm.differences(model)).collect());
             if !found.0.is_empty() {
-                sentences.push(effect(model, &found, "this machine's device (measured)"));
                 let limit =
                     |arm: &str| model.noise.get(arm).map_or(Alike::fresh(false), |noise| Alike::measured(*noise));
-                sentences.extend(own_costs(&found.worst(model), &model.grep_cost(), &model.slowdown, limit));
+                let costs = model.grep_cost();
+                let own = own_changes(&found.slower(model), &costs, &model.slowdown, limit);
+                sentences.push(lead_of(effect(model, &found, "this machine's device (measured)"), own));
+                sentences.extend(own_costs(&found.worst(model), &costs, &model.slowdown, limit));
             }
         }
     }
@@ -49,6 +52,11 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     sentences
 }
 
+/// The effect, and what the volumes themselves changed by.
+fn lead_of(effect: String, own: Option<String>) -> String {
+    [Some(effect), own].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 /// A figure that the page shows in large type: how many times a fresh copy reading costs, or how
 /// many times a cure makes it faster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +64,7 @@ pub(crate) struct KeyFigure {
     pub arm: String,
     /// `12×`, or `5.3–7.2×` over the volumes.
     pub factor: String,
-    /// The device, and whether the factor is modelled or measured.
+    /// The device, whether the factor is modelled or measured, and the volumes.
     pub device: String,
     /// Whether it is more than chance: slower than a fresh copy, or another cost after a cure.
     pub is_difference: bool,
@@ -77,7 +85,10 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
     let figure = |arm: &OfArm, device: &str| KeyFigure {
         arm: arm.arm.to_owned(),
         factor: arm.range(),
-        device: device.to_owned(),
+        device: match arm.volume_words() {
+            Some(volumes) => format!("{device}: {volumes}"),
+            None => device.to_owned(),
+        },
         is_difference: arm.is_slower(model),
     };
     if model.main_device().is_none() {
@@ -165,6 +176,41 @@ impl<'m> OfArm<'m> {
         if least == most { format!("{most}×") } else { format!("{least}–{most}×") }
     }
 
+    /// The volumes of [`Self::range`]: `nearly full to roomy`; none if both have one factor.
+    fn volume_words(&self) -> Option<String> {
+        match self.volumes.as_slice() {
+            [(role, _)] => Some(words(*role).to_owned()),
+            [..] if !self.has_two_factors() => None,
+            volumes => {
+                let mut sorted = volumes.to_vec();
+                sorted.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
+                Some(sorted.iter().map(|(role, _)| words(*role)).collect::<Vec<_>>().join(" to "))
+            }
+        }
+    }
+
+    /// `6.7× (nearly full) and 7.0× (roomy)`; `6.7× and 7.0×` if the volumes are known; `12×` if
+    /// both have one factor.
+    fn factors(&self, are_known: bool) -> String {
+        let factor = |ratio: &Spread| format!("{}×", two_digits(ratio.median));
+        if self.volumes.len() > 1 && !self.has_two_factors() {
+            return format!("{}×", two_digits(self.most()));
+        }
+        let of = |(role, ratio): &(Role, &Spread)| match are_known {
+            true => factor(ratio),
+            false => format!("{} ({})", factor(ratio), words(*role)),
+        };
+        list(&self.volumes.iter().map(of).collect::<Vec<_>>())
+    }
+
+    fn has_two_factors(&self) -> bool {
+        self.volumes.len() > 1 && two_digits(self.least()) != two_digits(self.most())
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.volumes.iter().map(|(role, _)| *role).collect()
+    }
+
     /// Whether reading an aged volume is slower than reading its fresh copy, by more than chance.
     fn is_slower(&self, model: &Model) -> bool {
         self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && self.is_difference(model, ratio))
@@ -188,6 +234,12 @@ impl<'m> Slowdowns<'m> {
         Self(arms)
     }
 
+    /// The volumes of each arm that is slower than a fresh copy.
+    fn slower(&self, model: &Model) -> Vec<(String, Vec<Role>)> {
+        let slower = self.0.iter().filter(|arm| arm.is_slower(model));
+        slower.map(|arm| (arm.arm.to_owned(), arm.roles())).collect()
+    }
+
     /// The slowest volume of each arm that is slower than a fresh copy.
     fn worst(&self, model: &Model) -> Vec<(String, Role)> {
         let slower = self.0.iter().filter(|arm| arm.is_slower(model));
@@ -195,8 +247,8 @@ impl<'m> Slowdowns<'m> {
     }
 }
 
-/// `After 1,000 pulls, xfs is 12× slower to read than a fresh copy on a modelled HDD 7.2K, btrfs
-/// 5.3–7.2× and f2fs 1.5–1.8×; no measurable difference: ext4 (1.0×).`
+/// `After 1,000 pulls, xfs takes 11× (nearly full) and 12× (roomy) as long to read as a fresh copy
+/// on a modelled HDD 7.2K, btrfs 5.3× and 7.2×; no measurable difference: ext4 (1.0×).`
 ///
 /// The sentence compares states of one checkpoint. It does not name the cause: see
 /// [`crate::own_cost`].
@@ -207,20 +259,24 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     };
     let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.0.iter().partition(|arm| arm.is_slower(model));
     let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));
-    let named =
-        |arms: &[&OfArm]| list(&arms.iter().map(|arm| format!("{} ({})", arm.arm, arm.range())).collect::<Vec<_>>());
+    let in_words = |arm: &OfArm| match arm.volume_words() {
+        Some(volumes) => format!("{} ({}, {volumes})", arm.arm, arm.range()),
+        None => format!("{} ({})", arm.arm, arm.range()),
+    };
+    let named = |arms: &[&OfArm]| list(&arms.iter().map(|arm| in_words(arm)).collect::<Vec<_>>());
     let mut parts = Vec::new();
     if let Some((first, rest)) = slower.split_first() {
-        let rest: Vec<_> = rest.iter().map(|arm| format!("{} {}", arm.arm, arm.range())).collect();
-        let rest = if rest.is_empty() { String::new() } else { format!(", {}", list(&rest)) };
+        let are_known = |arm: &OfArm| first.has_two_factors() && arm.roles() == first.roles();
+        let rest = rest.iter().map(|arm| format!(", {} {}", arm.arm, arm.factors(are_known(arm))));
         parts.push(format!(
-            "{at}, {} is {} slower to read than a fresh copy on {device}{rest}",
+            "{at}, {} takes {} as long to read as a fresh copy on {device}{}",
             first.arm,
-            first.range()
+            first.factors(false),
+            rest.collect::<String>()
         ));
     }
     for (arms, alone, further) in [
-        (faster, "faster to read than a fresh copy", "faster than a fresh copy"),
+        (faster, "less time to read than a fresh copy", "less time than a fresh copy"),
         (alike, "no measurable difference from a fresh copy", "no measurable difference"),
     ] {
         if arms.is_empty() {
@@ -262,7 +318,7 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
 fn other_devices(model: &Model, lead: &str) -> Vec<String> {
     let of = |device: &&str| {
         let slowdowns = Slowdowns::of(model, model.modelled_slowdown.get(*device)?);
-        let arms: Vec<_> = slowdowns.0.iter().map(|arm| format!("{} {}", arm.arm, arm.range())).collect();
+        let arms: Vec<_> = slowdowns.0.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
         (!arms.is_empty()).then(|| format!("On {}: {}.", on_device(device), list(&arms)))
     };
     let devices = model.devices();
@@ -353,146 +409,4 @@ pub(crate) fn on_device(device: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use senesce_store::Results;
-
-    use super::*;
-
-    const N_1: usize = 1;
-
-    /// A model with these modelled slowdowns and measured ratios of an arm's full and empty volume.
-    fn add(model: &mut Model, arm: &str, modelled: [f64; 2], measured: [f64; 2], count: usize, noise: Option<f64>) {
-        let spread = |median: f64| Spread { count, median, low: median, high: median, ..Spread::default() };
-        model.arms.push((arm.to_owned(), arm.to_owned()));
-        let device = model.modelled.entry("model: HDD 7.2K".to_owned()).or_default();
-        device.insert((arm.to_owned(), Role::Full), [(1000, spread(9.0))].into());
-        let slowdowns = model.modelled_slowdown.entry("model: HDD 7.2K".to_owned()).or_default();
-        for (at, role) in [Role::Full, Role::Empty].into_iter().enumerate() {
-            slowdowns.insert((arm.to_owned(), role), [(1000, spread(modelled[at]))].into());
-            model.slowdown.insert((arm.to_owned(), role), [(1000, spread(measured[at]))].into());
-        }
-        model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor, figures: 11 })));
-    }
-
-    #[test]
-    fn the_modelled_effect_leads_noise_does_not_count() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        add(&mut model, "btrfs", [7.21, 5.30], [1.05, 0.935], N_1, Some(1.6));
-        add(&mut model, "ext4", [1.82, 1.53], [1.9, 1.19], 5, Some(1.3));
-        add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
-        let said = headline(&model);
-        assert_eq!(
-            said[0],
-            "After 1,000 pulls, xfs is 12× slower to read than a fresh copy on a modelled HDD 7.2K, btrfs 5.3–7.2× and ext4 \
-             1.5–1.8×."
-        );
-        assert_eq!(said[1], "Modelled from where the blocks are, not measured.");
-        assert_eq!(
-            said[2],
-            "Measured on this machine, times a fresh copy: ext4 nearly full 1.9× (n = 5; fresh copies vary 1.3×). And no \
-             measurable difference: ext4 roomy 1.19× (n = 5; fresh copies vary 1.3×); btrfs nearly full 1.05×, roomy 0.935× \
-             (n = 1; fresh copies vary 1.6×); xfs nearly full 0.589×, roomy 0.964× (n = 1; fresh copies vary 2.8×)."
-        );
-        assert_eq!(said.len(), 3);
-        let figures = key_figures(&model);
-        let shown: Vec<_> = figures.iter().map(|figure| (figure.arm.as_str(), figure.factor.as_str())).collect();
-        assert_eq!(shown, [("xfs", "12×"), ("btrfs", "5.3–7.2×"), ("ext4", "1.5–1.8×")]);
-        assert!(figures.iter().all(|figure| figure.device == "HDD 7.2K, modelled" && figure.is_difference));
-        assert_eq!(why_folded(&model), None, "ext4 was measured to be slower");
-        model.arms.retain(|(arm, _)| arm != "ext4");
-        assert_eq!(why_folded(&model), Some("Every cell was measured once (n = 1)"));
-        add(&mut model, "ext4", [1.82, 1.53], [1.2, 1.19], 5, Some(1.3));
-        assert_eq!(why_folded(&model), Some("Nothing measured is beyond the noise"));
-    }
-
-    #[test]
-    fn devices_follow_if_there_are_few_arms() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
-        let ssd = [(1000, Spread { count: 1, median: 1.02, ..Spread::default() })].into();
-        let ssd: Lines = [(("xfs".to_owned(), Role::Full), ssd)].into();
-        model.modelled.insert("model: SSD".to_owned(), Lines::new());
-        model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
-        let figures = key_figures(&model);
-        let shown: Vec<_> = figures
-            .iter()
-            .map(|figure| (figure.device.as_str(), figure.factor.as_str(), figure.is_difference))
-            .collect();
-        assert_eq!(shown, [("HDD 7.2K, modelled", "12×", true), ("SSD, modelled", "1.0×", false)]);
-        // Without a model, only a measured difference is a key figure.
-        model.modelled.clear();
-        assert_eq!(key_figures(&model), []);
-    }
-
-    #[test]
-    fn without_a_model_measured_differences_lead() {
-        let results = Results::default();
-        let said = |measured: [f64; 2], count, noise| {
-            let mut model = Model::compute(&results);
-            add(&mut model, "xfs", [1.0, 1.0], measured, count, noise);
-            (model.modelled, model.modelled_slowdown) = Default::default();
-            headline(&model)
-        };
-        // The limits of modelled ratios do not hold for measured ones.
-        for (ratios, noise, shown) in [([1.2, 1.12], 1.02, "1.1–1.2×"), ([3.0, 2.0], 1.2, "2.0–3.0×")] {
-            let end = "slower to read than a fresh copy on this machine's device (measured).";
-            assert_eq!(said(ratios, 5, Some(noise))[0], format!("After 1,000 pulls, xfs is {shown} {end}"));
-        }
-        for (count, noise, finding) in [
-            (5, Some(3.0), "no measurable difference"),
-            (1, Some(1.8), "no measurable difference"),
-            (1, None, "too few measurements to say anything"),
-        ] {
-            let said = said([3.0, 2.0], count, noise);
-            let start = format!("Measured on this machine, {finding}: xfs nearly full 3×");
-            assert!(said[0].starts_with(&start), "{said:?}");
-        }
-    }
-
-    #[test]
-    fn noise_that_hides_most_effects_is_said_once() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        add(&mut model, "xfs", [1.0, 1.0], [1.69, 1.2], 5, Some(12.0));
-        add(&mut model, "ext4", [1.0, 1.0], [0.52, 1.1], 5, Some(23.6));
-        let said = headline(&model).into_iter().find(|sentence| sentence.starts_with("Measured")).unwrap();
-        let expected = "Measured on this machine, too noisy to judge: fresh copies of xfs vary 12× and of ext4 23.6×.";
-        assert_eq!(said, expected);
-    }
-
-    #[test]
-    fn arms_without_a_difference_are_named() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        let first = |model: &Model| headline(model).swap_remove(0);
-        add(&mut model, "ext4", [1.01, 0.9], [1.0, 1.0], N_1, Some(1.1));
-        let alike =
-            "After 1,000 pulls, no measurable difference from a fresh copy on a modelled HDD 7.2K: ext4 (0.90–1.0×).";
-        assert_eq!(first(&model), alike);
-        add(&mut model, "zfs", [0.5, 1.0], [1.0, 1.0], N_1, Some(1.1));
-        assert_eq!(
-            first(&model),
-            "After 1,000 pulls, faster to read than a fresh copy on a modelled HDD 7.2K: zfs (0.50–1.0×); no measurable \
-             difference: ext4 (0.90–1.0×)."
-        );
-        add(&mut model, "xfs", [2.0, 2.04], [1.0, 1.0], N_1, Some(1.1));
-        assert_eq!(
-            first(&model),
-            "After 1,000 pulls, xfs is 2.0× slower to read than a fresh copy on a modelled HDD 7.2K; faster than a fresh copy: \
-             zfs (0.50–1.0×); no measurable difference: ext4 (0.90–1.0×)."
-        );
-    }
-
-    #[test]
-    fn settled_volumes_show_smaller_differences() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        add(&mut model, "xfs", [1.3, 1.1], [1.0, 1.0], N_1, Some(1.1));
-        let first = |model: &Model| headline(model).swap_remove(0);
-        assert!(first(&model).contains("no measurable difference"), "{}", first(&model));
-        model.settles = true;
-        assert!(first(&model).contains("xfs is 1.1–1.3× slower"), "{}", first(&model));
-    }
-}
+mod tests;

@@ -120,6 +120,11 @@ impl Alike {
         if settles { Self::near_one() } else { Self::within(UNSETTLED_FRESH) }
     }
 
+    /// Slowdowns of two runs: the aged volumes and the fresh copies may both differ.
+    pub(crate) fn slowdowns(settles: bool) -> Self {
+        Self::within(Self::aged(settles).high * Self::fresh(settles).high)
+    }
+
     /// Measured costs of an arm with this noise band.
     pub(crate) fn measured(noise: Noise) -> Self {
         Self::within(noise.factor())

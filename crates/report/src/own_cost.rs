@@ -5,7 +5,7 @@
 
 use senesce_store::Role;
 
-use crate::format::figure;
+use crate::format::{figure, list, two_digits};
 use crate::model::{Lines, words};
 use crate::noise::Alike;
 
@@ -77,6 +77,35 @@ pub(crate) fn own_costs(
         ))
     };
     volumes.iter().filter_map(sentence).collect()
+}
+
+/// How the slower volumes changed from their own first cost, if an arm did not change: a fresh copy
+/// that got faster raises a slowdown, too.
+///
+/// `limit` returns the ratios of an arm that are no difference.
+pub(crate) fn own_changes(
+    arms: &[(String, Vec<Role>)],
+    costs: &Lines,
+    slowdowns: &Lines,
+    limit: impl Fn(&str) -> Alike,
+) -> Option<String> {
+    let (mut changed, mut alike) = (Vec::new(), Vec::new());
+    for (arm, roles) in arms {
+        let of = |role: &Role| Some((*role, Course::of(&(arm.clone(), *role), costs, slowdowns)?.own));
+        let ratios: Vec<_> = roles.iter().filter_map(of).map(|(role, own)| (role, own.1 / own.0)).collect();
+        let differing: Vec<_> = ratios.iter().filter(|(_, ratio)| !limit(arm).contains(*ratio)).collect();
+        let of_volume =
+            |(role, ratio): &&(Role, f64)| format!("{arm} ({}) takes {}×", words(*role), two_digits(*ratio));
+        match (ratios.is_empty(), differing.is_empty()) {
+            (true, _) => {}
+            (false, true) => alike.push(arm.clone()),
+            (false, false) => changed.extend(differing.iter().map(of_volume)),
+        }
+    }
+    let show = if alike.len() == 1 { "shows" } else { "show" };
+    let none = (!alike.is_empty()).then(|| format!("{} {show} no measurable change", list(&alike)))?;
+    let changed = if changed.is_empty() { String::new() } else { format!("{} as long; ", list(&changed)) };
+    Some(format!("Compared with the first checkpoint, {changed}{none}."))
 }
 
 /// The last cost over the first one of a volume: `4.79×`, or a dash if it has one checkpoint.

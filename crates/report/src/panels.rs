@@ -7,7 +7,7 @@ use crate::convergence::{convergence_figure, reached_figure};
 use crate::cures::cures_figure;
 use crate::model::{Model, ROLES};
 use crate::panels_layout::{cost_and_layout_figure, layout_figure};
-use crate::panels_lines::{LineFigure, ShownNoise, line_figure};
+use crate::panels_lines::{LEAST_SLOWDOWNS, LineFigure, ShownNoise, line_figure};
 use crate::panels_map::map_figure;
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
 use crate::panels_modelled::modelled_figures;
@@ -146,6 +146,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         noise: shown_noise(ShownNoise::Ratios),
         roles: aged,
         from_zero: false,
+        least: Some(LEAST_SLOWDOWNS),
         ..line(
             &model.slowdown,
             if memory { "times a fresh copy (wall, memory)" } else { "times the cost of a fresh copy" },
@@ -154,7 +155,7 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     };
     let fullness = LineFigure {
         limit: Some(100.0),
-        reference: model.asked_fullness().map(|percent| (percent, "asked")),
+        reference: model.asked_fullness().map(|percent| (percent, "requested")),
         ..line(&model.fullness, "% of the capacity", "%")
     };
     let amplification =
@@ -195,7 +196,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             &fullness,
             &[shared, own],
             "The share of the capacity that users cannot fill at each checkpoint, by statfs: space in use, and space that \
-             the file system reserves. Workloads that hold a fullness count it in this way, on the nearly full volume.",
+             the file system reserves. Workloads that hold a fullness count it in this way, on the nearly full volume. The line “requested” \
+             is the fullness that the plan requests for that volume.",
         ),
         free_space_figure(model),
         map_figure(model),

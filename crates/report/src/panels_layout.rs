@@ -81,14 +81,14 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
             title: "Layout score",
             unit: "",
             lines: model.layout_score.clone(),
-            range: (0.95, 1.0),
+            range: (0.5, 1.0),
             along: "1 = no file is split",
         },
         Measure {
             title: "Extents per file",
             unit: "",
             lines: model.extents_per_file.clone(),
-            range: (1.0, 1.05),
+            range: (1.0, 2.0),
             along: "mean; 1 = no file is split",
         },
         Measure {
@@ -105,7 +105,11 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
         limit: Some(1.0),
         ..LineFigure::of(&measures[0].lines, "layout score (1 = contiguous)", "")
     };
-    let extents = LineFigure { from_zero: false, ..LineFigure::of(&measures[1].lines, "extents per file (mean)", "") };
+    let extents = LineFigure {
+        from_zero: false,
+        least: Some(measures[1].range),
+        ..LineFigure::of(&measures[1].lines, "extents per file (mean)", "")
+    };
     let adjacent = LineFigure {
         limit: Some(100.0),
         ..LineFigure::of(&measures[2].lines, "% of files adjacent to the one before", "%")

@@ -32,6 +32,8 @@ pub(crate) struct LineFigure<'m> {
     pub from_zero: bool,
     /// The largest value that a figure can have; the axis ends there.
     pub limit: Option<f64>,
+    /// The least range of the axis, so that small differences look small.
+    pub least: Option<(f64, f64)>,
 }
 
 impl<'m> LineFigure<'m> {
@@ -47,6 +49,7 @@ impl<'m> LineFigure<'m> {
             roles: &ROLES,
             from_zero: true,
             limit: None,
+            least: None,
         }
     }
 }
@@ -70,6 +73,9 @@ pub(crate) fn line_figure(
         variants: variants.iter().map(draw).collect(),
     }
 }
+
+/// The least range of an axis of slowdowns.
+pub(crate) const LEAST_SLOWDOWNS: (f64, f64) = (0.5, 2.0);
 
 /// The axis of the checkpoints.
 pub(crate) fn x_axis(model: &Model) -> Axis {
@@ -136,6 +142,9 @@ pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s 
     if !min.is_finite() {
         (min, max) = (0.0, 1.0);
     }
+    if let Some((low, high)) = figure.least {
+        (min, max) = (min.min(low), max.max(high));
+    }
     if variant == Variant::Logarithmic && min > 0.0 {
         return Axis::logarithmic(min, max);
     }
@@ -144,7 +153,7 @@ pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s 
     }
     match figure.limit {
         // Space below, so that noise of a flat line at the limit does not fill the panel.
-        Some(limit) => Axis::between(min.min(limit - 0.05), limit.max(max)),
+        Some(limit) => Axis::between(min.min(limit / 2.0), limit.max(max)),
         None => Axis::between(min.min(1.0), max.max(min + 0.05)),
     }
 }
@@ -160,5 +169,26 @@ pub(crate) fn series(model: &Model, lines: &Lines, arm: &str, role: Role) -> Ser
         colour: role.name().to_owned(),
         points: points.collect(),
         invalid: invalid.map(|((_, _, at), why)| (*at, why.clone())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_differences_do_not_fill_an_axis() {
+        let lines = Lines::new();
+        let spread = |low, high| Spread { count: 1, median: low, low, high, ..Spread::default() };
+        let axis = |figure: &LineFigure, spread: Spread| {
+            let axis = y_axis(figure, [spread].iter(), Variant::Shared);
+            (axis.min, axis.max)
+        };
+        let slowdown =
+            LineFigure { from_zero: false, least: Some(LEAST_SLOWDOWNS), ..LineFigure::of(&lines, "times", "×") };
+        assert_eq!(axis(&slowdown, spread(0.93, 0.97)), (0.5, 2.0));
+        assert_eq!(axis(&slowdown, spread(0.93, 7.6)), (0.0, 8.0));
+        let score = LineFigure { from_zero: false, limit: Some(1.0), ..LineFigure::of(&lines, "score", "") };
+        assert_eq!(axis(&score, spread(0.96, 1.0)), (0.5, 1.0));
     }
 }

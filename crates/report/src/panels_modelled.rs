@@ -3,7 +3,7 @@
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::model::{Model, ROLES};
 use crate::panels::{Figure, Variant};
-use crate::panels_lines::{LineFigure, line_figure};
+use crate::panels_lines::{LEAST_SLOWDOWNS, LineFigure, line_figure};
 
 /// Slowdown and cost on every device, in the order of the report.
 pub(crate) fn modelled_figures(model: &Model) -> Vec<Figure> {
@@ -18,6 +18,7 @@ fn slowdown_figure(model: &Model, device: &str) -> Figure {
         reference: Some((1.0, "fresh copy")),
         roles: &ROLES[..2],
         from_zero: false,
+        least: Some(LEAST_SLOWDOWNS),
         ..LineFigure::of(&model.modelled_slowdown[device], "times a fresh copy (model)", "×")
     };
     line_figure(

@@ -27,6 +27,8 @@ impl Cell {
     }
 }
 
+/// The class of a measured ratio that is not shown.
+const TOO_NOISY: &str = "too-noisy";
 /// The head of a volume's last cost over its own first one.
 const LAST_OVER_FIRST: &str = "last / first";
 
@@ -37,23 +39,18 @@ const LAST_OVER_FIRST: &str = "last / first";
 pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
     // For disks in virtual time, the model has repetitions, and a figure for every checkpoint with
     // a grep test.
-    const VIRTUAL: [&str; 5] = ["model slowdown", "95% (n)", "first model s/GiB", "last model s/GiB", LAST_OVER_FIRST];
+    const MODEL: [&str; 4] = ["model slowdown", "first model s/GiB", "last model s/GiB", LAST_OVER_FIRST];
+    const WALL: [&str; 3] = ["wall slowdown", "95% (n)", "noise band"];
     let mut heads = vec!["arm", "volume"];
-    match model.virtual_disk() {
-        None => heads.extend([
-            "model slowdown",
-            "model s/GiB",
-            "slowdown",
-            "95% (n)",
-            "noise band",
-            "first s/GiB",
-            "last s/GiB",
-            LAST_OVER_FIRST,
-        ]),
-        Some(_) => heads.extend(VIRTUAL),
-    }
-    if model.virtual_disk().is_some() && !model.is_wall_of_memory() {
-        heads.extend(["wall slowdown", "noise band", "wall s/GiB"]);
+    match (model.main_device().is_some(), model.virtual_disk().is_some()) {
+        (false, _) => heads.extend(WALL.iter().chain(&["first wall s/GiB", "last wall s/GiB", LAST_OVER_FIRST])),
+        (true, false) => heads.extend(MODEL.iter().chain(&WALL).chain(&["wall s/GiB"])),
+        (true, true) => {
+            heads.extend(["model slowdown", "95% (n)"].iter().chain(&MODEL[1..]));
+            if !model.is_wall_of_memory() {
+                heads.extend(["wall slowdown", "noise band", "wall s/GiB"]);
+            }
+        }
     }
     heads.extend(["layout score", "extents/file", "adjacent files", "writes/byte", model.unit.as_str()]);
     heads
@@ -84,13 +81,13 @@ pub(crate) fn legend(model: &Model) -> String {
     let limit = Alike::fresh(model.settles);
     let (low, high, percent) = (limit.low, limit.high, limit.percent());
     let why = match model.settles {
-        true => format!("volumes that settle have a limit of {percent}."),
+        true => "Smaller differences can be chance.".to_owned(),
         false => format!(
-            "fresh copies of two runs of a plan that does not settle differ by up to {percent}. Repetitions read one \
-             volume, and do not show this spread."
+            "Fresh copies of two runs of a plan that does not settle differ by up to {percent}, and repetitions of one \
+             volume do not show that."
         ),
     };
-    let of_model = format!("Bold model slowdowns are above {high:.2}× or below {low:.2}×: {why}");
+    let of_model = format!("A model slowdown is bold above {high:.2}× and below {low:.2}×. {why}");
     let of_wall =
         "Bold measured slowdowns are beyond chance and noise; grey ones are not, or have too few measurements.";
     match (model.main_device().is_some(), model.is_wall_of_memory()) {
@@ -147,6 +144,9 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         _ => {
             let line = line(lines);
             let class = line.last_key_value().map_or("", |(_, ratio)| class(ratio, noise));
+            if class == TOO_NOISY {
+                return Cell { text: "–".to_owned(), class: "muted" };
+            }
             Cell { text: last(&line, pulls, |ratio| format!("{}×", figure(ratio.median))), class }
         }
     };
@@ -155,7 +155,9 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         false if model.is_difference(ratio) => "strong",
         false => "",
     };
-    let of_wall = |ratio: &Spread, noise| match Finding::of(ratio, noise) {
+    let of_wall = |ratio: &Spread, noise: Option<Noise>| match Finding::of(ratio, noise) {
+        // A band that hides most effects has no ratios: they would be read as figures.
+        Finding::Noise if noise.is_some_and(Noise::is_too_wide) => TOO_NOISY,
         Finding::Difference => "strong",
         Finding::Noise | Finding::Unknown => "muted",
     };
@@ -169,12 +171,13 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
     };
     let modelled_slowdown = slowdown(modelled.1, &of_model);
     let wall_slowdown = slowdown(&model.slowdown, &of_wall);
+    let of_wall = [wall_slowdown.clone(), sure(&model.slowdown), band.clone()];
+    if model.main_device().is_none() {
+        return of_wall.into_iter().chain([first(&wall), cost(&wall), of_own_start(&wall)]).collect();
+    }
     if model.virtual_disk().is_none() {
-        let of_model = [modelled_slowdown, cost(modelled.0)];
-        return of_model
-            .into_iter()
-            .chain([wall_slowdown, sure(&model.slowdown), band, first(&wall), cost(&wall), of_own_start(&wall)])
-            .collect();
+        let of_model = [modelled_slowdown, first(modelled.0), cost(modelled.0), of_own_start(modelled.0)];
+        return of_model.into_iter().chain(of_wall).chain([cost(&wall)]).collect();
     }
     let mut cells = vec![modelled_slowdown, sure(modelled.1), first(modelled.0), cost(modelled.0)];
     cells.push(of_own_start(modelled.0));

@@ -57,7 +57,8 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     }
     warnings.extend(disturbed(model));
     let single = model.grep_cost().values().flat_map(|line| line.values()).filter(|spread| spread.count == 1).count();
-    if single > 0 {
+    // Wall times of memory are not shown, so their spread does not matter.
+    if single > 0 && !model.is_wall_of_memory() {
         let exact = if results.modelled.is_empty() { "" } else { " Modelled times follow from the layout alone." };
         warnings.push(format!(
             "{} have a single repetition of the grep test: the spread of its wall time is not known.{exact}",

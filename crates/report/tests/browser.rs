@@ -44,6 +44,15 @@ const TEXTS: &str = r#"
     if (wide > 0) overlaps.push(`${where}: ${wide} px wider than the screen`);
     if (innerWidth >= 1280) for (const region of [...document.querySelectorAll(".scroll")].filter(seen))
       if (region.scrollWidth > region.clientWidth + 1) overlaps.push(`${where}: table ${region.getAttribute("aria-label")} is cut`);
+    // Numbers of a second column would be over the texts of the first.
+    const contents = document.querySelector("nav.contents ol");
+    if (contents && getComputedStyle(contents).listStyleType !== "none") overlaps.push(`${where}: contents have numbers`);
+    const links = contents ? [...contents.querySelectorAll("a")].map((link) => link.getBoundingClientRect()) : [];
+    if (links.some((a, at) => links.slice(at + 1).some((b) => a.left < b.right && b.left < a.right && a.top + 2.5 < b.bottom && b.top + 2.5 < a.bottom)))
+      overlaps.push(`${where}: contents overlap`);
+    const summary = document.querySelector("section[id=summary] .scroll");
+    if (summary && (summary.scrollWidth > summary.clientWidth + 1) !== summary.classList.contains("scrolls"))
+      overlaps.push(`${where}: the summary does not say that it continues`);
     for (const button of document.querySelectorAll("button"))
       if (seen(button) && button.scrollWidth > button.clientWidth + 1) overlaps.push(`${where}: ${button.textContent} is cut`);
   };

@@ -15,6 +15,7 @@ use senesce_store::{CellKey, Results};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    compare::unlike::{Unlike, compute_unlike},
     output::{check_files, check_output_directory},
     show::read_results,
 };
@@ -42,7 +43,7 @@ pub fn report(args: ReportArgs) -> Result<()> {
             own
         }
     };
-    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let baseline = args.baseline.as_deref().map(|earlier| read_baseline(earlier, &args.run)).transpose()?;
     let options = ReportOptions { baseline, ..ReportOptions::default() };
     if let Some(dir) = &args.figures {
         check_run_of_figures(dir, &read_results(&args.run)?)?;
@@ -120,10 +121,14 @@ fn check_run_of_figures(dir: &Path, results: &Results) -> Result<()> {
     Err(usage(Printable::new(&problem).to_string(), Some("name a new directory, or remove this one first")))
 }
 
-/// The results of an earlier run, under the name of its directory.
-fn read_baseline(run: &Path) -> Result<Baseline> {
-    let name = run.file_name().map_or_else(|| run.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Ok(Baseline { name, results: read_results(run)? })
+/// The results of an earlier run, under the name of its directory, with the circumstances in which
+/// `run` differs from it.
+fn read_baseline(earlier: &Path, run: &Path) -> Result<Baseline> {
+    let results = read_results(earlier)?;
+    let unlike = compute_unlike(&results, &read_results(run)?).iter().map(Unlike::change).collect();
+    let name =
+        earlier.file_name().map_or_else(|| earlier.display().to_string(), |name| name.to_string_lossy().into_owned());
+    Ok(Baseline { name, results, unlike })
 }
 
 /// Renders the page, and prints which files would be written.

@@ -11,6 +11,8 @@ use crate::model::words;
 
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 16.0;
+/// Pixels between the marks of two volumes, if there is space.
+const MARK_STEP: f64 = 9.0;
 /// Pixels that a tick's label needs.
 const TICK_WIDTH: f64 = 32.0;
 /// The longest name of an arm that fits before its line, and the longest in full size.
@@ -67,8 +69,11 @@ impl Draw for DotPanel {
             for (role, value) in values {
                 let _ = write!(tip, "\n{}\t{}\t{}{}", role.name(), words(*role), number(*value), self.unit);
             }
-            // The small mark of the first volume stays visible on those of the others.
-            for (role, value) in values.iter().rev() {
+            // Each volume has its own height, so that equal values do not hide each other.
+            let step = (slot / 4.0).min(MARK_STEP);
+            let middle = (values.len().max(1) - 1) as f64 / 2.0;
+            for (at, (role, value)) in values.iter().enumerate() {
+                let y = y + (at as f64 - middle) * step;
                 let _ = write!(
                     svg,
                     r#"<g class="series {0}" data-role="{0}">{1}</g>"#,
@@ -98,6 +103,23 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_values_do_not_hide_each_other() {
+        let x = Axis::between(0.5, 1.0);
+        let draw = |rows: &Vec<(String, Vec<(Role, f64)>)>| {
+            let panel = DotPanel { title: "t".into(), x_label: "score", unit: "", x, rows: rows.clone() };
+            panel.draw(&Frame::PAGE)
+        };
+        let heights = |svg: &str| -> Vec<f64> {
+            let circle = svg.split("cy=\"").skip(1);
+            circle.map(|text| text.split('"').next().unwrap().parse().unwrap()).collect()
+        };
+        let alike = vec![("a".to_owned(), vec![(Role::Full, 1.0), (Role::Full, 1.0), (Role::Full, 1.0)])];
+        let mut found = heights(&draw(&alike));
+        found.dedup();
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
 
     #[test]
     fn each_volume_has_a_dot_and_a_value() {

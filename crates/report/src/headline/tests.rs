@@ -1,0 +1,175 @@
+//! Headlines and key figures of made-up models.
+
+use senesce_store::Results;
+
+use super::*;
+
+const N_1: usize = 1;
+
+/// A model with these modelled slowdowns and measured ratios of an arm's full and empty volume.
+fn add(model: &mut Model, arm: &str, modelled: [f64; 2], measured: [f64; 2], count: usize, noise: Option<f64>) {
+    let spread = |median: f64| Spread { count, median, low: median, high: median, ..Spread::default() };
+    model.arms.push((arm.to_owned(), arm.to_owned()));
+    let device = model.modelled.entry("model: HDD 7.2K".to_owned()).or_default();
+    device.insert((arm.to_owned(), Role::Full), [(1000, spread(9.0))].into());
+    let slowdowns = model.modelled_slowdown.entry("model: HDD 7.2K".to_owned()).or_default();
+    for (at, role) in [Role::Full, Role::Empty].into_iter().enumerate() {
+        slowdowns.insert((arm.to_owned(), role), [(1000, spread(modelled[at]))].into());
+        model.slowdown.insert((arm.to_owned(), role), [(1000, spread(measured[at]))].into());
+    }
+    model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor, figures: 11 })));
+}
+
+#[test]
+fn the_modelled_effect_leads_noise_does_not_count() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "btrfs", [7.21, 5.30], [1.05, 0.935], N_1, Some(1.6));
+    add(&mut model, "ext4", [1.82, 1.53], [1.9, 1.19], 5, Some(1.3));
+    add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
+    let said = headline(&model);
+    assert_eq!(
+        said[0],
+        "After 1,000 pulls, xfs takes 12× as long to read as a fresh copy on a modelled HDD 7.2K, btrfs 7.2× (nearly full) \
+         and 5.3× (roomy), ext4 1.8× (nearly full) and 1.5× (roomy)."
+    );
+    assert_eq!(said[1], "Modelled from where the blocks are, not measured.");
+    assert_eq!(
+        said[2],
+        "Measured on this machine, times a fresh copy: ext4 nearly full 1.9× (n = 5; fresh copies vary 1.3×). And no \
+         measurable difference: ext4 roomy 1.19× (n = 5; fresh copies vary 1.3×); btrfs nearly full 1.05×, roomy 0.935× \
+         (n = 1; fresh copies vary 1.6×); xfs nearly full 0.589×, roomy 0.964× (n = 1; fresh copies vary 2.8×)."
+    );
+    assert_eq!(said.len(), 3);
+    let figures = key_figures(&model);
+    let shown: Vec<_> = figures.iter().map(|figure| (figure.arm.as_str(), figure.factor.as_str())).collect();
+    assert_eq!(shown, [("xfs", "12×"), ("btrfs", "5.3–7.2×"), ("ext4", "1.5–1.8×")]);
+    let devices: Vec<_> = figures.iter().map(|figure| figure.device.as_str()).collect();
+    let ranges = "HDD 7.2K, modelled: roomy to nearly full";
+    assert_eq!(devices, ["HDD 7.2K, modelled", ranges, ranges]);
+    assert!(figures.iter().all(|figure| figure.is_difference));
+    assert_eq!(why_folded(&model), None, "ext4 was measured to be slower");
+    model.arms.retain(|(arm, _)| arm != "ext4");
+    assert_eq!(why_folded(&model), Some("Every cell was measured once (n = 1)"));
+    add(&mut model, "ext4", [1.82, 1.53], [1.2, 1.19], 5, Some(1.3));
+    assert_eq!(why_folded(&model), Some("Nothing measured is beyond the noise"));
+}
+
+#[test]
+fn devices_follow_if_there_are_few_arms() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [11.9, 12.2], [0.589, 0.964], N_1, Some(2.8));
+    let ssd = [(1000, Spread { count: 1, median: 1.02, ..Spread::default() })].into();
+    let ssd: Lines = [(("xfs".to_owned(), Role::Full), ssd)].into();
+    model.modelled.insert("model: SSD".to_owned(), Lines::new());
+    model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
+    let figures = key_figures(&model);
+    let shown: Vec<_> =
+        figures.iter().map(|figure| (figure.device.as_str(), figure.factor.as_str(), figure.is_difference)).collect();
+    assert_eq!(shown, [("HDD 7.2K, modelled", "12×", true), ("SSD, modelled: nearly full", "1.0×", false)]);
+    // Without a model, only a measured difference is a key figure.
+    model.modelled.clear();
+    assert_eq!(key_figures(&model), []);
+}
+
+#[test]
+fn without_a_model_measured_differences_lead() {
+    let results = Results::default();
+    let said = |measured: [f64; 2], count, noise| {
+        let mut model = Model::compute(&results);
+        add(&mut model, "xfs", [1.0, 1.0], measured, count, noise);
+        (model.modelled, model.modelled_slowdown) = Default::default();
+        headline(&model)
+    };
+    // The limits of modelled ratios do not hold for measured ones.
+    for (ratios, noise, shown) in [
+        ([1.2, 1.12], 1.02, "1.2× (nearly full) and 1.1× (roomy)"),
+        ([3.0, 2.0], 1.2, "3.0× (nearly full) and 2.0× (roomy)"),
+    ] {
+        let end = "as long to read as a fresh copy on this machine's device (measured).";
+        assert_eq!(said(ratios, 5, Some(noise))[0], format!("After 1,000 pulls, xfs takes {shown} {end}"));
+    }
+    for (count, noise, finding) in [
+        (5, Some(3.0), "no measurable difference"),
+        (1, Some(1.8), "no measurable difference"),
+        (1, None, "too few measurements to say anything"),
+    ] {
+        let said = said([3.0, 2.0], count, noise);
+        let start = format!("Measured on this machine, {finding}: xfs nearly full 3×");
+        assert!(said[0].starts_with(&start), "{said:?}");
+    }
+}
+
+#[test]
+fn noise_that_hides_most_effects_is_said_once() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [1.0, 1.0], [1.69, 1.2], 5, Some(12.0));
+    add(&mut model, "ext4", [1.0, 1.0], [0.52, 1.1], 5, Some(23.6));
+    let said = headline(&model).into_iter().find(|sentence| sentence.starts_with("Measured")).unwrap();
+    let expected = "Measured on this machine, too noisy to judge: fresh copies of xfs vary 12× and of ext4 23.6×.";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn arms_without_a_difference_are_named() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    let first = |model: &Model| headline(model).swap_remove(0);
+    add(&mut model, "ext4", [1.01, 0.9], [1.0, 1.0], N_1, Some(1.1));
+    let alike = "After 1,000 pulls, no measurable difference from a fresh copy on a modelled HDD 7.2K: ext4 (0.90–1.0×, roomy to nearly full).";
+    assert_eq!(first(&model), alike);
+    add(&mut model, "zfs", [0.5, 1.0], [1.0, 1.0], N_1, Some(1.1));
+    assert_eq!(
+        first(&model),
+        "After 1,000 pulls, less time to read than a fresh copy on a modelled HDD 7.2K: zfs (0.50–1.0×, nearly full to \
+         roomy); no measurable difference: ext4 (0.90–1.0×, roomy to nearly full)."
+    );
+    add(&mut model, "xfs", [2.0, 2.04], [1.0, 1.0], N_1, Some(1.1));
+    assert_eq!(
+        first(&model),
+        "After 1,000 pulls, xfs takes 2.0× as long to read as a fresh copy on a modelled HDD 7.2K; less time than a fresh \
+         copy: zfs (0.50–1.0×, nearly full to roomy); no measurable difference: ext4 (0.90–1.0×, roomy to nearly full)."
+    );
+}
+
+#[test]
+fn unchanged_volume_is_in_the_headline() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.0, 6.2], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "ext4", [2.0, 1.1], [1.0, 1.0], N_1, Some(1.1));
+    model.settles = true;
+    let spread = |median: f64| Spread { count: 1, median, low: median, high: median, ..Spread::default() };
+    let costs = model.modelled.get_mut("model: HDD 7.2K").unwrap();
+    let slowdowns = model.modelled_slowdown.get_mut("model: HDD 7.2K").unwrap();
+    for (arm, role, own, fresh) in [
+        ("xfs", Role::Full, [69.5, 70.3], [26.7, 11.3]),
+        ("xfs", Role::Empty, [69.5, 69.5], [26.7, 11.3]),
+        ("ext4", Role::Full, [80.6, 162.0], [80.0, 81.0]),
+        ("ext4", Role::Empty, [80.6, 80.6], [80.0, 81.0]),
+    ] {
+        let line = |costs: [f64; 2]| [(0, spread(costs[0])), (1000, spread(costs[1]))].into();
+        costs.insert((arm.to_owned(), role), line(own));
+        costs.insert((arm.to_owned(), Role::Unaged), line(fresh));
+        slowdowns.insert((arm.to_owned(), role), line([own[0] / fresh[0], own[1] / fresh[1]]));
+    }
+    assert_eq!(
+        headline(&model)[0],
+        "After 1,000 pulls, xfs takes 6.2× as long to read as a fresh copy on a modelled HDD 7.2K, ext4 2.0× (nearly \
+         full) and 1.0× (roomy). Compared with the first checkpoint, ext4 (nearly full) takes 2.0× as long; xfs shows no \
+         measurable change."
+    );
+}
+
+#[test]
+fn settled_volumes_show_smaller_differences() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [1.3, 1.1], [1.0, 1.0], N_1, Some(1.1));
+    let first = |model: &Model| headline(model).swap_remove(0);
+    assert!(first(&model).contains("no measurable difference"), "{}", first(&model));
+    model.settles = true;
+    assert!(first(&model).contains("xfs takes 1.3× (nearly full) and 1.1× (roomy) as long"), "{}", first(&model));
+}
