@@ -223,7 +223,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
     let part_bytes = part.clamp(LEAST_BATCH_BYTES, options.batch_bytes) / block_bytes * block_bytes;
     match info.f_type as u64 & 0xFFFF_FFFF {
         0xEF53 => {
-            let syncs_files = match ext4::find_journal(path) {
+            let may_lack_journal = match ext4::find_journal(path) {
                 Journal::Ordered => false,
                 Journal::Unknown => true,
                 Journal::None => {
@@ -240,7 +240,7 @@ pub fn find_mover(path: &Path, moves_programs: bool) -> Result<(Box<dyn Mover>, 
             // The kernel exchanges whole pages.
             options.align_bytes = block_bytes.max(rustix::param::page_size() as u64);
             options.batch_bytes = part_bytes;
-            Ok((Box::new(Ext4Mover { block_bytes, syncs_files, moves_programs }), options))
+            Ok((Box::new(Ext4Mover { block_bytes, may_lack_journal, moves_programs }), options))
         }
         0x5846_5342 if !collect_xfs_has_reflink(path)? => refuse(
             "this XFS cannot share blocks (it was made with reflink=0, or the kernel is older than 5.2)".to_owned(),

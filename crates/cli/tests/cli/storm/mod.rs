@@ -6,6 +6,7 @@
 
 mod busy;
 mod case;
+mod commit;
 mod gain;
 mod kills;
 mod power;

@@ -41,13 +41,18 @@ const LONGEST_BYTES: u64 = 1 << 30;
 const BEGIN: &str = "the cure begins";
 const DURABLE: &str = "tree/busy/durable";
 
-/// The recording of a cure.
-struct Recorded {
-    log: Log,
+/// All requests to a disk, with their contents.
+pub(super) struct Recording {
+    pub log: Log,
     contents: File,
-    before: Still,
     /// Offset of the contents of each request.
     offsets: Vec<u64>,
+}
+
+/// The recording of a cure.
+struct Recorded {
+    recording: Recording,
+    before: Still,
 }
 
 /// Starts a virtual disk in the lab, with a loop device on it.
@@ -95,17 +100,7 @@ fn record(case: &Case, lab: &Lab, rng: &mut Rng) -> Recorded {
     drop(mount);
     drop(disk);
     server.into_inner().unwrap().quit().unwrap();
-    let log = read_log(&lab.memory().join("log")).unwrap();
-    let mut next = 0;
-    let offset = |(request, _): &(senesce_core::BlockRequest, senesce_core::Nanos)| {
-        let at = next;
-        next += if request.op == BlockOp::Write { u64::from(request.sectors) * SECTOR_BYTES } else { 0 };
-        at
-    };
-    let offsets = log.requests.iter().map(offset).collect();
-    let contents = File::open(lab.memory().join("contents")).unwrap();
-    assert_eq!(contents.metadata().unwrap().len(), next, "the log and the contents belong together");
-    Recorded { log, contents, before, offsets }
+    Recorded { recording: Recording::read(lab), before }
 }
 
 /// Fills blocks with the number of the write, and makes each block durable. Stops all programs if
@@ -130,7 +125,22 @@ fn write_durably(path: &Path, seed: u64, (stop, server): (&AtomicBool, &Mutex<Se
     }
 }
 
-impl Recorded {
+impl Recording {
+    /// Reads the files of the disk that [`start_disk`] started.
+    pub fn read(lab: &Lab) -> Self {
+        let log = read_log(&lab.memory().join("log")).unwrap();
+        let mut next = 0;
+        let offset = |(request, _): &(senesce_core::BlockRequest, senesce_core::Nanos)| {
+            let at = next;
+            next += if request.op == BlockOp::Write { u64::from(request.sectors) * SECTOR_BYTES } else { 0 };
+            at
+        };
+        let offsets = log.requests.iter().map(offset).collect();
+        let contents = File::open(lab.memory().join("contents")).unwrap();
+        assert_eq!(contents.metadata().unwrap().len(), next, "the log and the contents belong together");
+        Self { log, contents, offsets }
+    }
+
     fn begin(&self) -> usize {
         self.log.marks.iter().find(|mark| mark.name == BEGIN).unwrap().request
     }
@@ -146,7 +156,7 @@ impl Recorded {
     }
 
     /// Applies a request to an image. Of a write, it applies only the first `keep` bytes.
-    fn apply(&self, at: usize, image: &File, keep: u64) {
+    pub fn apply(&self, at: usize, image: &File, keep: u64) {
         let request = &self.log.requests[at].0;
         let (start, length) = (request.sector * SECTOR_BYTES, u64::from(request.sectors) * SECTOR_BYTES);
         match request.op {
@@ -171,7 +181,8 @@ fn cut_power(case: Case) {
     let mut rng = Rng::for_purpose(seed(), &format!("power {}", case.purpose()));
     let lab = Lab::new();
     let recorded = record(&case, &lab, &mut rng);
-    let (begin, end) = (recorded.begin() as u64, recorded.log.requests.len() as u64);
+    let recording = &recorded.recording;
+    let (begin, end) = (recording.begin() as u64, recording.log.requests.len() as u64);
     let mut moments: Vec<usize> = (0..cuts).map(|_| rng.between(begin, end) as usize).collect();
     moments.sort_unstable();
     let image = lab.memory().join("durable");
@@ -179,9 +190,9 @@ fn cut_power(case: Case) {
     durable.set_len(case.mib << 20).unwrap();
     let (mut settled, mut lost) = (0, 0);
     for moment in moments {
-        let flush = recorded.log.requests[..moment].iter().rposition(|(request, _)| request.op == BlockOp::Flush);
+        let flush = recording.log.requests[..moment].iter().rposition(|(request, _)| request.op == BlockOp::Flush);
         for at in settled..flush.unwrap_or(0) {
-            recorded.apply(at, &durable, u64::MAX);
+            recording.apply(at, &durable, u64::MAX);
         }
         settled = settled.max(flush.unwrap_or(0));
         let state = lab.memory().join("state");
@@ -191,14 +202,14 @@ fn cut_power(case: Case) {
         let eighths = [0, 1, 4, 7, 8][rng.below(5) as usize];
         let mut said = format!("{case:?}, {:?}, power lost before request {moment} of {end}", seed());
         for at in settled..moment {
-            let request = &recorded.log.requests[at].0;
+            let request = &recording.log.requests[at].0;
             let is_write = request.op == BlockOp::Write;
             match rng.chance(eighths, 8) {
                 true if is_write && rng.chance(1, 16) => {
-                    recorded.apply(at, &device, rng.below(u64::from(request.sectors)) * SECTOR_BYTES);
+                    recording.apply(at, &device, rng.below(u64::from(request.sectors)) * SECTOR_BYTES);
                 }
                 true => lost += u64::from(is_write),
-                false => recorded.apply(at, &device, u64::MAX),
+                false => recording.apply(at, &device, u64::MAX),
             }
         }
         said.push_str(&format!(", {} requests after the last flush, {eighths} of 8 lost", moment - settled));
@@ -215,7 +226,7 @@ fn verify(case: &Case, lab: &Lab, (recorded, moment): (&Recorded, usize), said: 
     let mount = Mount::new(&[&disk.device], lab.path("mnt"));
     let mut differences = recorded.before.differences(&Still::of(case, &mount.point));
     let bytes = fs::read(mount.point.join(DURABLE)).unwrap();
-    for (block, version) in recorded.durable(moment) {
+    for (block, version) in recorded.recording.durable(moment) {
         let block = &bytes[block as usize * BLOCK..][..BLOCK];
         let found: Vec<u64> = block.chunks(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())).collect();
         if found.iter().any(|found| *found < version) {
