@@ -4,11 +4,12 @@ mod eta;
 mod watch;
 
 use std::{
+    cell::Cell,
     io::IsTerminal,
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use senesce_core::Printable;
 use senesce_experiment::{Event, GrepCost, Observer, Phase};
 use senesce_store::Role;
@@ -266,25 +267,37 @@ fn checkpoint_text(arm: &str, (pulls, unit): (u64, &str), cured: bool, phases: &
     format!("{arm} checkpoint at {pulls} {unit}{after}: {total:.0} s since the last{parts}")
 }
 
-/// A growing number, on a terminal only: for work of seconds to minutes.
+/// A growing number: a bar on a terminal, a line now and then elsewhere.
 pub struct Counter {
+    what: String,
+    of: Option<u64>,
     bar: Option<ProgressBar>,
+    /// When the last line was printed. `None` on a terminal and if the user wants no progress.
+    last: Option<Cell<Instant>>,
+}
+
+/// Units per second, without decimals.
+fn rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = write!(text, "{}/s", HumanCount(state.per_sec().round() as u64));
 }
 
 impl Counter {
-    /// Shown if stderr is a terminal, unless the user wants no progress. `what` is counted. `of`:
-    /// about this number in all, if it is known; the line then has an ETA.
+    /// Shown unless the user wants no progress. `what` is counted. `of`: about this number in all,
+    /// if it is known; the bar then has an ETA.
     pub fn for_stderr(quiet: bool, what: &str, of: Option<u64>) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = (!quiet && is_terminal).then(|| {
             let bar = ProgressBar::with_draw_target(of, ProgressDrawTarget::stderr());
             let template = match of {
-                Some(_) => format!("{{bar:12}} {{human_pos}} of about {{human_len}} {what}  {{per_sec}}  ETA {{eta}}"),
-                None => format!("{{spinner}} {{human_pos}} {what}  {{per_sec}}  {{elapsed}}"),
+                Some(_) => format!("{{bar:12}} {{human_pos}} of about {{human_len}} {what}  {{rate}}  ETA {{eta}}"),
+                None => format!("{{spinner}} {{human_pos}} {what}  {{rate}}  {{elapsed}}"),
             };
-            bar.set_style(ProgressStyle::with_template(&template).expect("the template is fixed and right"));
+            let style = ProgressStyle::with_template(&template).expect("the template is fixed and right");
+            bar.set_style(style.with_key("rate", rate));
             bar
         });
-        Self { bar }
+        let last = (!quiet && !is_terminal).then(|| Cell::new(Instant::now()));
+        Self { what: what.to_owned(), of, bar, last }
     }
 
     /// Shows the count.
@@ -292,6 +305,16 @@ impl Counter {
         if let Some(bar) = &self.bar {
             bar.set_position(count);
         }
+        if let Some(last) = self.last.as_ref().filter(|last| last.get().elapsed() >= LINE_PAUSE) {
+            last.set(Instant::now());
+            eprintln!("{}", self.line(count));
+        }
+    }
+
+    /// `1,200 of about 46,750 entries`.
+    fn line(&self, count: u64) -> String {
+        let of = self.of.map(|of| format!(" of about {}", HumanCount(of))).unwrap_or_default();
+        format!("{}{of} {}", HumanCount(count), self.what)
     }
 
     /// Removes the line.
@@ -324,8 +347,9 @@ impl Stretch {
             Shown::Nothing
         } else if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(of), ProgressDrawTarget::stderr());
-            let template = format!("{{prefix}} {{bar:24}} {{pos}}/{{len}} {unit}  {{per_sec}}  ETA {{eta}}");
-            bar.set_style(ProgressStyle::with_template(&template).expect("the template is fixed and right"));
+            let template = format!("{{prefix}} {{bar:24}} {{pos}}/{{len}} {unit}  {{rate}}  ETA {{eta}}");
+            let style = ProgressStyle::with_template(&template).expect("the template is fixed and right");
+            bar.set_style(style.with_key("rate", rate));
             bar.set_prefix(what.to_owned());
             Shown::Bar(bar)
         } else {
@@ -379,6 +403,13 @@ mod tests {
         let cost = |is_virtual| cost_text(GrepCost { seconds_per_gib: 27.987, is_virtual });
         assert_eq!(cost(true), "27.99 s/GiB of virtual time");
         assert_eq!(cost(false), "27.99 s/GiB of wall time");
+    }
+
+    #[test]
+    fn counter_has_a_line_off_a_terminal() {
+        let counter = |of| Counter::for_stderr(true, "entries", of);
+        assert_eq!(counter(Some(46_750)).line(1200), "1,200 of about 46,750 entries");
+        assert_eq!(counter(None).line(7), "7 entries");
     }
 
     #[test]

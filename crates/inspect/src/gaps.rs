@@ -69,8 +69,8 @@ impl Gaps {
     /// The gaps as the first sentences of the verdict. Empty if the figures are complete.
     ///
     /// Extents without a place are mentioned if their number is at least a tenth of `files`. The
-    /// costs then mean little. `has_costs` is whether any cost was modelled.
-    pub(crate) fn in_words(&self, files: u64, has_costs: bool) -> String {
+    /// costs then mean little. Metadata are not mentioned: see [`Self::without_metadata`].
+    pub(crate) fn in_words(&self, files: u64) -> String {
         let (delayed, unread) = (self.unwritten_extents, self.unread_entries);
         let unwritten = (delayed > 0 && delayed >= files / 10).then(|| {
             let noun = if delayed == 1 { "extent is" } else { "extents are" };
@@ -80,13 +80,19 @@ impl Gaps {
             let noun = if unread == 1 { "entry" } else { "entries" };
             format!("{} {noun} could not be read", thousands(unread))
         });
-        let metadata = self.no_metadata.as_ref().filter(|_| has_costs);
-        let metadata = metadata.map(|reason| format!("metadata could not be read ({reason})"));
-        let parts: Vec<String> = [unwritten, entries, metadata].into_iter().flatten().collect();
+        let parts: Vec<String> = [unwritten, entries].into_iter().flatten().collect();
         let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
         match self.stale {
             Some(_) => format!("Stale: the last writes are not in the device yet (see the warnings). {partial}"),
             None => partial,
+        }
+    }
+
+    /// The end of the verdict if the costs include no reads of metadata. A warning has the reason.
+    pub(crate) fn without_metadata(&self) -> &'static str {
+        match self.no_metadata {
+            Some(_) => " The seconds are without reads of metadata (see the warnings).",
+            None => "",
         }
     }
 }
@@ -105,7 +111,7 @@ mod tests {
 
     #[test]
     fn many_extents_without_a_place_are_named() {
-        let said = |unwritten_extents, files| Gaps { unwritten_extents, ..Gaps::default() }.in_words(files, true);
+        let said = |unwritten_extents, files| Gaps { unwritten_extents, ..Gaps::default() }.in_words(files);
         assert_eq!(said(0, 0), "");
         assert_eq!(said(9, 100), "");
         assert!(said(10, 100).starts_with("Partial: 10 extents are not on the device yet"));
@@ -121,9 +127,9 @@ mod tests {
             ..Gaps::default()
         };
         let expected = "Stale: the last writes are not in the device yet (see the warnings). Partial: 1,234 entries could not be \
-                        read, and metadata could not be read (/dev/vda cannot be read). ";
-        assert_eq!(gaps.in_words(9, true), expected);
-        assert!(!gaps.in_words(9, false).contains("metadata"));
+                        read. ";
+        assert_eq!(gaps.in_words(9), expected);
+        assert!(gaps.without_metadata().contains("metadata") && Gaps::default().without_metadata().is_empty());
     }
 
     #[test]

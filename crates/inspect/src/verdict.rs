@@ -12,7 +12,7 @@ use crate::{
 /// The verdict on an inspection, for the device that stores the tree.
 pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     let tree = &inspection.tree;
-    let partial = inspection.gaps.in_words(tree.files, !inspection.costs.is_empty());
+    let partial = inspection.gaps.in_words(tree.files);
     let found = if tree.not_looked_at > 0 { " that was found" } else { "" };
     let Some(cost) = inspection.costs.first().filter(|_| tree.files > 0) else {
         return format!("{partial}Nothing to judge: there is no file{found}.");
@@ -30,6 +30,7 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     if has_noticeable_loss(cost) {
         text.push_str(&attribute(inspection, cost));
     }
+    text.push_str(inspection.gaps.without_metadata());
     if let Some(free) = &inspection.free_space {
         // Free extents below the natural transfer size are not serious enough for the verdict.
         let is_grave = |finding: &FreeSpaceWarning| !matches!(finding, FreeSpaceWarning::BelowNaturalTransfer { .. });
@@ -102,11 +103,12 @@ fn attribute(inspection: &Inspection, cost: &DeviceCosts) -> String {
     };
     format!(
         " {:.0}% of the loss{on} is within files, {:.0}% between neighbours{metadata}: defragmenting files would save {:.0}%, \
-         a fresh copy {:.0}%.",
+         a fresh copy {:.0}%, the best order {:.0}%.",
         within * 100.0,
         between * 100.0,
         gain(cost.seconds.defragmented).max(0.0),
-        gain(cost.seconds.fresh_copy),
+        gain(cost.seconds.fresh_copy).max(0.0),
+        gain(cost.seconds.best_order).max(0.0),
     )
 }
 
@@ -114,11 +116,20 @@ fn has_noticeable_loss(cost: &DeviceCosts) -> bool {
     cost.slowdown >= AGED && cost.seconds.as_it_lies - cost.seconds.fresh_copy >= NOTICEABLE_SECONDS
 }
 
+/// Three digits, as in the table, so that a ratio can be checked.
 fn seconds(seconds: f64) -> String {
     match seconds {
-        short if short < 0.1 => format!("{:.1} ms", short * 1000.0),
-        short if short < 10.0 => format!("{short:.1} s"),
-        long => format!("{long:.0} s"),
+        short if short < 0.9995 && short > 0.0 => format!("{} ms", three_digits(short * 1000.0)),
+        long => format!("{} s", three_digits(long)),
+    }
+}
+
+fn three_digits(value: f64) -> String {
+    match value {
+        value if value >= 99.95 => thousands(value.round() as u64),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value if value >= 0.9995 || value == 0.0 => format!("{value:.2}"),
+        value => format!("{value:.3}"),
     }
 }
 
@@ -147,24 +158,29 @@ mod tests {
     fn verdict_names_device_and_grade() {
         let (hdd, nvme) = (cost("model: HDD", 85.0, 10.0), cost("model: NVMe", 3.2, 2.9));
         let found_nvme = tell(found(MediumKind::Nvme, "NVMe SSD nvme0n1"), &[nvme.clone(), hdd.clone()]);
-        let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.2 s (model: NVMe), 1.1× as long as a \
-                        fresh copy (2.9 s).";
+        let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.20 s (model: NVMe), 1.1× as long as a \
+                        fresh copy (2.90 s).";
         assert_eq!(found_nvme, expected);
         let unknown = tell(found(MediumKind::Unknown, "virtio disk vda"), &[hdd.clone(), nvme]);
         let expected = "Unknown device (virtio disk vda), judged as model: HDD and model: NVMe: reading all 9 files cold would \
-                        take 85 s (model: HDD), 8.5× as long as a fresh copy (10 s): badly aged; or 3.2 s (model: NVMe), 1.1× \
-                        as long as a fresh copy (2.9 s): young. Name its model with `--device`.";
+                        take 85.0 s (model: HDD), 8.5× as long as a fresh copy (10.0 s): badly aged; or 3.20 s (model: NVMe), 1.1× \
+                        as long as a fresh copy (2.90 s): young. Name its model with `--device`.";
         assert_eq!(unknown, expected);
         let named = tell(Judge::Named, &[hdd]);
-        assert!(named.starts_with("Badly aged: reading all 9 files cold would take 85 s"), "{named}");
+        assert!(named.starts_with("Badly aged: reading all 9 files cold would take 85.0 s"), "{named}");
         let small = tell(found(MediumKind::Rotational, "hard disk sda"), &[cost("model: HDD", 0.045, 0.005)]);
         let expected = "Not noticeably aged on this hard disk sda: reading all 9 files cold would take 45.0 ms (model: HDD), \
-                        9.0× as long as a fresh copy (5.0 ms); a loss below 1 s is not worth a cure.";
+                        9.0× as long as a fresh copy (5.00 ms); a loss below 1 s is not worth a cure.";
         assert_eq!(small, expected);
     }
 
     #[test]
-    fn short_times_are_in_milliseconds() {
-        assert_eq!([0.045, 0.5, 12.3].map(seconds), ["45.0 ms", "0.5 s", "12 s"]);
+    fn times_have_three_digits() {
+        // "0.1 s, 1.3× as long as a fresh copy (0.1 s)" contradicts itself.
+        assert_eq!([0.134, 0.103, 0.045].map(seconds), ["134 ms", "103 ms", "45.0 ms"]);
+        assert_eq!(
+            [4.3, 12.34, 109.6, 12_345.0, 0.0].map(seconds),
+            ["4.30 s", "12.3 s", "110 s", "12,345 s", "0.00 s"]
+        );
     }
 }

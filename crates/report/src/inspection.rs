@@ -13,6 +13,7 @@ use crate::{
     format::{bytes, count, escape, figure, page_json, percent as format_percent, seconds as format_seconds},
     html::style,
     inspection_bars::cost_bars,
+    inspection_screen::path_of,
     inspection_verdict,
     page::render_page,
 };
@@ -48,7 +49,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
                 "Time that a cold read loses {what}, against a fresh copy ({}). {order} A row shows its cells on the map.",
                 short(first)
             ),
-            rows => rows_of(&inspection[key], loser_row),
+            rows => rows_of(&inspection[key], |loser| loser_row(&inspection["target"], loser)),
         }
     };
     let values = context! {
@@ -168,12 +169,11 @@ fn free_csv(buckets: &[Json]) -> String {
     csv.finish()
 }
 
-fn loser_row(loser: &Json) -> Vec<String> {
-    let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
+fn loser_row(target: &Json, loser: &Json) -> Vec<String> {
     vec![
         seconds(&loser["lost_seconds"]),
         times(&loser["slowdown"]),
-        path.to_owned(),
+        path_of(target, loser),
         size(&loser["bytes"]),
         number(&loser["files"]),
         number(&loser["extents"]),

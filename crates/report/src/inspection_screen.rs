@@ -7,7 +7,7 @@ use crate::{
     devices::short,
     format::{bytes, count, figure, seconds as format_seconds},
     inspection::{share_of_loss, without_empty_ends},
-    inspection_verdict::young_but_unordered,
+    inspection_verdict::order_hint,
 };
 
 /// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
@@ -36,32 +36,32 @@ pub fn inspection_screen(inspection: &Json) -> String {
         words(&target["read"]),
     ));
     line(&format!("\n{}\n", words(&inspection["verdict"])));
-    if let Some(hint) = young_but_unordered(inspection) {
+    if let Some(hint) = order_hint(inspection) {
         line(&format!("{hint}\n"));
     }
     line(&format!(
-        "{:<22} {:>11} {:>13} {:>10} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
+        "{:<22} {:>11}  {:>8}  {:>10}  {:>10}  {:>12}  {:>9}  {:>5}  {:>7}  {:>8}",
         "cold read (models)",
         "now",
-        "defragmented",
-        "best order",
-        "fresh copy",
-        "s/GiB",
         "slowdown",
+        "fresh copy",
+        "best order",
+        "defragmented",
+        "s/GiB",
         "files",
         "between",
         "metadata"
     ));
     for cost in list(&inspection["costs"]) {
         line(&format!(
-            "{:<22} {:>11} {:>13} {:>10} {:>10} {:>9} {:>9}  {:>5} {:>7} {:>8}",
+            "{:<22} {:>11}  {:>8}  {:>10}  {:>10}  {:>12}  {:>9}  {:>5}  {:>7}  {:>8}",
             words(&cost["device"]),
             seconds(&cost["seconds"]["as_it_lies"]),
-            seconds(&cost["seconds"]["defragmented"]),
-            seconds(&cost["seconds"]["best_order"]),
-            seconds(&cost["seconds"]["fresh_copy"]),
-            float(&cost["seconds_per_gib"]["as_it_lies"]),
             times(&cost["slowdown"]),
+            seconds(&cost["seconds"]["fresh_copy"]),
+            seconds(&cost["seconds"]["best_order"]),
+            seconds(&cost["seconds"]["defragmented"]),
+            float(&cost["seconds_per_gib"]["as_it_lies"]),
             share_of_loss(cost, "intrafile_share", percent),
             share_of_loss(cost, "interfile_share", percent),
             share_of_loss(cost, "metadata_share", percent),
@@ -230,15 +230,16 @@ fn losers(inspection: &Json, key: &str, heading: &str, line: &mut impl FnMut(&st
     }
     let device = words(&inspection["costs"][0]["device"]);
     line(&format!("\n{heading}: time lost on {} (model)\n", short(&device)));
+    let paths: Vec<String> = list(found).map(|loser| path_of(&inspection["target"], loser)).collect();
+    let width = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0);
+    // The path comes early: narrow terminals show the first columns.
     line(&format!(
-        "{:>11} {:>9} {:>10} {:>9} {:>9} {:>6}  path",
-        "lost", "slowdown", "read", "files", "extents", "score"
+        "{:>11}  {:>8}  {:<width$}  {:>9}  {:>7}  {:>7}  {:>5}",
+        "lost", "slowdown", "path", "read", "files", "extents", "score"
     ));
-    for loser in list(found) {
-        let path = loser["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(the root)");
-        let path = Printable::new(path);
+    for (loser, path) in list(found).zip(paths) {
         line(&format!(
-            "{:>11} {:>9} {:>10} {:>9} {:>9} {:>6}  {path}",
+            "{:>11}  {:>8}  {path:<width$}  {:>9}  {:>7}  {:>7}  {:>5}",
             seconds(&loser["lost_seconds"]),
             times(&loser["slowdown"]),
             size(&loser["bytes"]),
@@ -247,6 +248,19 @@ fn losers(inspection: &Json, key: &str, heading: &str, line: &mut impl FnMut(&st
             score(&loser["layout_score"]),
         ));
     }
+}
+
+/// The path of a directory or file for a reader: absolute in a mounted file system, so that it can
+/// be copied; else from the root of the file system.
+pub(crate) fn path_of(target: &Json, loser: &Json) -> String {
+    let path = loser["path"].as_str().unwrap_or_default();
+    let path = match target["path"].as_str().filter(|_| target["mount_point"].is_string()) {
+        Some(root) => format!("{}/{path}", root.trim_end_matches('/')),
+        None if path.is_empty() => "(the root)".to_owned(),
+        None => path.to_owned(),
+    };
+    let path = if path.len() > 1 { path.trim_end_matches('/') } else { &path };
+    Printable::new(path).to_string()
 }
 
 fn list(value: &Json) -> impl Iterator<Item = &Json> {
@@ -312,6 +326,30 @@ mod tests {
                         the emptiest 4 MiB\n";
         let screen = inspection_screen(&inspection);
         assert!(screen.contains(expected), "{screen}");
+    }
+
+    #[test]
+    fn paths_of_a_mount_are_absolute() {
+        let of = |root: &str, path: &str| {
+            let target = json!({ "path": root, "mount_point": "/" });
+            path_of(&target, &json!({ "path": path }))
+        };
+        assert_eq!(of("/", "var/lib/dpkg/info"), "/var/lib/dpkg/info");
+        assert_eq!([of("/usr/share", "doc"), of("/", ""), of("/srv", "")], ["/usr/share/doc", "/", "/srv"]);
+        let image = |path: &str| path_of(&json!({ "path": "a.img", "mount_point": null }), &json!({ "path": path }));
+        assert_eq!([image("d"), image("")], ["d", "(the root)"]);
+    }
+
+    #[test]
+    fn first_columns_have_the_slowdown_and_the_path() {
+        let loser = json!({ "path": "var/lib", "lost_seconds": 2.0, "slowdown": 3.0, "bytes": 9, "files": 1 });
+        let target = json!({ "path": "/", "mount_point": "/" });
+        let costs = json!([{ "device": "model: HDD", "slowdown": 4.5, "seconds": { "as_it_lies": 9.0 } }]);
+        let screen = inspection_screen(&json!({ "target": target, "costs": costs, "worst_directories": [loser] }));
+        for part in ["4.50×", "/var/lib"] {
+            let line = screen.lines().find(|line| line.contains(part)).unwrap();
+            assert!(line.find(part).unwrap() + part.len() < 60, "{line}");
+        }
     }
 
     #[test]

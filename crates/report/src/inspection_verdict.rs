@@ -8,6 +8,8 @@ use crate::devices::short;
 use crate::format::{list, seconds, two_digits};
 use crate::inspection_screen::DEFRAG_REFUSAL;
 
+/// The file systems whose files `senesce defrag` moves.
+const MOVABLE: [&str; 3] = ["ext4", "xfs", "btrfs"];
 /// Devices with a key figure, at most.
 const MOST: usize = 3;
 /// A key figure from this slowdown on is in bold.
@@ -23,7 +25,11 @@ pub(crate) fn lead(inspection: &Json) -> String {
         [] => String::new(),
         [one] => {
             let (grade, device) = (grade(one), device_of(one));
-            format!("{grade}: a cold read of all files takes {} as long as from a fresh copy ({device}).", times(one))
+            let time = time_of(inspection, one);
+            format!(
+                "{grade}: a cold read of all files takes {time}{} as long as from a fresh copy ({device}).",
+                times(one)
+            )
         }
         [first, ..] if judged.iter().all(|other| look(other) == look(first)) => {
             let (grade, times, devices) = (grade(first), times(first), names(&judged));
@@ -42,6 +48,14 @@ pub(crate) fn lead(inspection: &Json) -> String {
             )
         }
     }
+}
+
+/// `28.4 s, `: the modelled time on the judged device; empty if it is not known.
+fn time_of(inspection: &Json, judgement: &Json) -> String {
+    let mut costs = inspection["costs"].as_array().into_iter().flatten();
+    let cost = costs.find(|cost| cost["device"] == judgement["device"]);
+    let time = cost.and_then(|cost| cost["seconds"]["as_it_lies"].as_f64());
+    time.map_or(String::new(), |time| format!("{}, ", seconds(time)))
 }
 
 /// A key figure for each device, those of the verdict first. Devices with equal ratio and grade
@@ -79,13 +93,13 @@ pub(crate) fn details(inspection: &Json) -> Vec<String> {
         true => [device_sentence(inspection), small_loss(&sentence)].into_iter().flatten().collect(),
         false => vec![sentence],
     };
-    let hint = young_but_unordered(inspection).map(|hint| hint.replace('`', ""));
+    let hint = order_hint(inspection).map(|hint| hint.replace('`', ""));
     all.into_iter().flat_map(detail).chain(hint).collect()
 }
 
-/// A hint if a young tree is far from the best order, and `defrag` can move its files. It works on
-/// mounted file systems only.
-pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
+/// A hint if a tree is far from the best order, and `defrag` can move its files. For an aged file
+/// system that is mounted, the advice of `defrag` is printed instead.
+pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     /// The least gain in seconds, and as a factor.
     const LEAST: (f64, f64) = (1.0, 2.0);
     let cost = &inspection["costs"][0];
@@ -93,15 +107,22 @@ pub(crate) fn young_but_unordered(inspection: &Json) -> Option<String> {
     let (now, best) = (cost["seconds"]["as_it_lies"].as_f64()?, cost["seconds"]["best_order"].as_f64()?);
     let is_far = now - best >= LEAST.0 && now >= LEAST.1 * best;
     let is_young = judged["grade"] == "young";
-    let is_movable = inspection["target"]["mount_point"].is_string() && inspection[DEFRAG_REFUSAL].is_null();
+    let target = &inspection["target"];
+    let is_mounted = target["mount_point"].is_string();
+    let is_movable = inspection[DEFRAG_REFUSAL].is_null()
+        && target["file_system"].as_str().is_some_and(|kind| MOVABLE.iter().any(|known| kind.starts_with(known)));
     let is_worth = inspection["defrag"]["worth"] != "no";
-    (is_young && is_far && is_movable && is_worth).then(|| {
-        format!(
-            "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {} on {}.",
-            seconds(best),
-            device_of(cost)
-        )
-    })
+    let time = format!("{} on {}", seconds(best), device_of(cost));
+    let hint = match (is_young, is_mounted) {
+        (true, true) => {
+            format!(
+                "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {time}."
+            )
+        }
+        (false, false) => format!("To cure it, mount it and run `senesce defrag MOUNTPOINT`: best order {time}."),
+        _ => return None,
+    };
+    (is_far && is_movable && is_worth).then_some(hint)
 }
 
 /// `The device is NVMe SSD nvme0n1.`; `None` if the user named its model.
@@ -189,6 +210,10 @@ mod tests {
     fn grade_leads_for_one_and_several_devices() {
         let one = lead(&inspection(&["model: NVMe"]));
         assert_eq!(one, "Young: a cold read of all files takes 1.0× as long as from a fresh copy (NVMe).");
+        let mut timed = inspection(&["model: HDD"]);
+        timed["costs"] = json!([{ "device": "model: HDD", "seconds": { "as_it_lies": 28.4 } }]);
+        let expected = "Badly aged: a cold read of all files takes 28.4 s, 8.5× as long as from a fresh copy (HDD).";
+        assert_eq!(lead(&timed), expected);
         let two = lead(&inspection(&["model: HDD", "model: NVMe"]));
         assert_eq!(
             two,
@@ -252,9 +277,9 @@ mod tests {
             young["target"] = target;
             young[DEFRAG_REFUSAL] = refusal;
             young["defrag"] = defrag;
-            young_but_unordered(&young)
+            order_hint(&young)
         };
-        let mounted = || json!({ "mount_point": "/srv" });
+        let mounted = || json!({ "mount_point": "/srv", "file_system": "xfs" });
         let with = |best: f64, refusal: Json| of(best, mounted(), refusal, Json::Null);
         let expected = "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order 34.0 s on \
                         NVMe.";
@@ -262,11 +287,26 @@ mod tests {
         assert_eq!(with(300.0, Json::Null), None);
         assert_eq!(with(34.0, json!("it is read only")), None);
         // An image, an unmounted device or the directory of a garden.
-        assert_eq!(of(34.0, json!({ "mount_point": null }), Json::Null, Json::Null), None);
+        let unmounted = || json!({ "mount_point": null, "file_system": "xfs" });
+        assert_eq!(of(34.0, unmounted(), Json::Null, Json::Null), None);
         let worth = |worth: &str| of(34.0, mounted(), Json::Null, json!({ "worth": worth }));
         assert_eq!(worth("no"), None);
         assert_eq!([worth("yes"), worth("undecided")].map(|hint| hint.is_some()), [true, true]);
-        assert_eq!(young_but_unordered(&inspection(&["model: HDD"])), None);
+        assert_eq!(order_hint(&inspection(&["model: HDD"])), None);
+    }
+
+    #[test]
+    fn aged_image_has_the_next_step() {
+        let of = |kind: &str, best: f64| {
+            let mut aged = inspection(&["model: HDD"]);
+            let seconds = json!({ "as_it_lies": 28.4, "best_order": best, "fresh_copy": 5.96 });
+            aged["costs"] = json!([{ "device": "model: HDD", "seconds": seconds }]);
+            aged["target"] = json!({ "mount_point": null, "file_system": kind });
+            order_hint(&aged)
+        };
+        let expected = "To cure it, mount it and run `senesce defrag MOUNTPOINT`: best order 4.08 s on HDD.";
+        assert_eq!(of("xfs", 4.08).as_deref(), Some(expected));
+        assert_eq!([of("f2fs", 4.08), of("xfs", 28.0)], [None, None]);
     }
 
     #[test]
