@@ -35,6 +35,11 @@ pub trait Engines: Send + Sync {
     /// Errors: no program has the engines.
     fn check(&self) -> Result<()>;
 
+    /// Whether the program with the engines exists, and is of this version.
+    fn is_alike(&self) -> bool {
+        true
+    }
+
     /// Adds the arguments of `fs` and `garden` to the command line, if this program knows them.
     fn extend(&self, command: Command) -> Command {
         command

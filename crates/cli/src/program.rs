@@ -66,8 +66,9 @@ fn complete(arguments: &[OsString]) -> bool {
     if env::var_os("COMPLETE").is_none() {
         return false;
     }
-    // The shell completes a command line. Without senesce-fs, `fs` and `garden` have no words.
-    if arguments.len() > 1 {
+    // The shell completes a command line. Without senesce-fs of this version, `fs` and `garden`
+    // have no words.
+    if arguments.len() > 1 && engines().is_alike() {
         let _ = engines().hand_over();
     }
     let here = env::current_dir().ok();

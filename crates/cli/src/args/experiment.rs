@@ -90,7 +90,7 @@ pub struct DemoArgs {
     /// Replay this repository instead of a synthetic history.
     #[arg(long, value_name = "PATH|URL")]
     pub repo: Option<String>,
-    /// Stop after this number of pulls. Default: 1000.
+    /// Stop after this number of pulls. Default: 400.
     #[arg(long, value_name = "N")]
     pub pulls: Option<u64>,
     /// Print arms, cells, steps and space. Run nothing.

@@ -87,6 +87,14 @@ impl Engines for Beside {
         find().map(drop)
     }
 
+    fn is_alike(&self) -> bool {
+        let Ok(mut command) = command() else { return false };
+        // Another version exits with an error before it reads its arguments.
+        command.arg("--version").env_remove("COMPLETE");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+
     fn run_verb(&self, _verb: &str, _arguments: &ArgMatches, _quiet: bool) -> Result<()> {
         self.hand_over()
     }

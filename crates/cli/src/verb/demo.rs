@@ -39,5 +39,25 @@ pub fn demo(args: &DemoArgs, quiet: bool) -> Result<()> {
     if let Some(kind) = args.guest.guest {
         return guest::demo(kind, args, &plan, quiet);
     }
-    run_to_end(Run::create(plan, name, &out, false, world(false)?)?, quiet)
+    run_to_end(Run::create(plan, name, &out, false, world(false)?)?, quiet)?;
+    println!("next:   senesce inspect /    (is this machine's disk aged?)");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn help_states_the_pulls_of_the_plan() {
+        let pulls = Plan::parse(Path::new(NAME), PLAN).unwrap().history.pulls.unwrap();
+        let cli = Cli::command();
+        let demo = cli.find_subcommand("demo").unwrap();
+        let argument = demo.get_arguments().find(|argument| argument.get_id() == "pulls").unwrap();
+        let help = argument.get_help().unwrap().to_string();
+        assert!(help.contains(&format!("Default: {pulls}")), "{help}");
+    }
 }

@@ -90,8 +90,9 @@ _senesce_joined() {
 /// Errors: there is no such verb; the directory cannot be written.
 pub fn man(args: &ManArgs) -> Result<()> {
     let names_engine = args.verb.first().is_some_and(|verb| verb == "fs" || verb == "garden");
-    // Only senesce-fs knows the arguments of `fs` and `garden`. Without it, the others have pages.
-    if engines().check().is_ok() || names_engine {
+    // Only senesce-fs knows the arguments of `fs` and `garden`. Without it, or with one of another
+    // version, the others have pages.
+    if names_engine || engines().is_alike() {
         engines().hand_over()?;
     }
     if args.markdown {

@@ -36,10 +36,17 @@ pub fn replay(args: ReplayArgs, quiet: bool) -> Result<()> {
     if let Some((volume, home)) = kept {
         let (root, home) = (Printable::new(volume.root()), Printable::new(&home));
         println!("kept mounted at {root} (`senesce clean {home}` removes it)");
+        println!("next: senesce inspect {root}");
         // The journal keeps it, not this process: that is what `keep` means.
         std::mem::forget(volume);
     }
     Ok(())
+}
+
+/// Writes all changes of a file system to its device.
+fn sync(root: &Path) -> Result<()> {
+    let opened = fs::File::open(root).and_then(|dir| Ok(rustix::fs::syncfs(&dir)?));
+    opened.with_context(|| format!("cannot write the changes of {} to the device", root.display()))
 }
 
 /// Gives the volume that is to be kept.
@@ -90,6 +97,8 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     let volume = Volume::create(custodian, &spec, &slot)?;
     replay_into(args, Onto::Directory(volume.root()), scratch, quiet)?;
     if args.keep {
+        // Extents without a place on the device would make the layout look partial.
+        sync(volume.root())?;
         return Ok(Some(volume));
     }
     volume.destroy()?;

@@ -69,6 +69,7 @@ fn full_disk_log_replays_to_the_same_tree() {
     // Kept until it is cleaned, by the command that is printed.
     let kept_image = lab.run(image.iter().chain(&["--against", "place", "--keep"])).good();
     let told = kept_image.stdout.split_once("kept mounted at ").unwrap().1;
+    assert!(told.contains("\nnext: senesce inspect /"), "{told}");
     let (root, told) = told.split_once(" (`senesce clean ").unwrap();
     let home = told.split_once('`').unwrap().0;
     assert!(super::lab::mount_points().iter().any(|point| point == root), "{root} is mounted");

@@ -46,6 +46,23 @@ fn commands_that_need_an_engine_say_which_package_has_it() {
 }
 
 #[test]
+fn senesce_fs_of_another_version_does_not_stop_man_and_completion() {
+    let lab = Lab::new();
+    run(&lab, &["--version"]).good();
+    let other = lab.path("alone/senesce-fs");
+    fs::write(&other, "#!/bin/sh\necho another version >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(run(&lab, &["man", "record"]).good().stdout.contains("\\-\\-keep\\-contents"));
+    run(&lab, &["man", "fs"]).refused(3, &["another version"]);
+    let mut command = std::process::Command::new(lab.path("alone/senesce"));
+    lab.confine(&mut command);
+    command.envs([("COMPLETE", "bash"), ("_CLAP_COMPLETE_INDEX", "1"), ("_CLAP_IFS", "\n")]);
+    let done = Done::of(command.args(["--", "senesce", "ins"]).output().unwrap()).good();
+    assert!(done.stdout.contains("inspect"), "{}", done.stdout);
+    assert!(!done.stderr.contains("another version"), "{}", done.stderr);
+}
+
+#[test]
 fn all_other_commands_work() {
     let lab = Lab::new();
     let help = run(&lab, &["--help"]).good().stdout;
