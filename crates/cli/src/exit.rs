@@ -19,6 +19,7 @@ use senesce_oplog::LogError;
 pub use self::bisection::{bisect, refuse_bisection};
 use crate::{
     engines::engines,
+    fit::fit_message,
     out::{self, Unwritable},
     verb::show::resume_command,
 };
@@ -242,7 +243,7 @@ fn report_code(error: &anyhow::Error) -> u8 {
         return *code;
     }
     if let Some(gate) = error.downcast_ref::<Gate>() {
-        eprintln!("senesce: {}", indented(&gate.to_string()));
+        eprintln!("{}", fit_message(&format!("senesce: {}", indented(&gate.to_string()))));
         return gate.code;
     }
     if let Some(interrupted) = error.chain().find_map(interruption) {
@@ -255,7 +256,7 @@ fn report_code(error: &anyhow::Error) -> u8 {
     let (kind, hint) = classify(error);
     let is_copied = error.chain().any(|cause| cause.to_string().contains(OTHER_NAMESPACE));
     let hint = hint.map(|hint| if is_copied { format!("{COPIED_MOUNT}; {hint}") } else { hint });
-    eprintln!("{}", message(error, hint.as_deref()));
+    eprintln!("{}", fit_message(&message(error, hint.as_deref())));
     match kind {
         ErrorKind::Failed => FAILED,
         ErrorKind::Usage => USAGE,

@@ -1,21 +1,23 @@
-//! Fits results to the width of a terminal: tables lose their last columns, sentences wrap.
+//! Fits results to the width of a terminal: tables lose their last columns, paths their middle,
+//! sentences wrap.
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, os::fd::AsFd};
 
 /// A table has at least this number of columns; other lines are sentences.
 const LEAST_COLUMNS: usize = 3;
+/// A path is shortened to this number of letters at least, or left out.
+const LEAST_PATH: usize = 16;
 /// The narrowest width that is fitted to.
 const LEAST_WIDTH: usize = 40;
 
-/// The columns of the terminal: `COLUMNS`, or what the terminal reports. `None`: stdout is no
+/// The columns of the terminal: `COLUMNS`, or what the terminal reports. `None`: the stream is no
 /// terminal, so there is no limit, and a file or a pipe gets the same text from every shell.
-fn columns() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
+fn columns(stream: impl IsTerminal + AsFd) -> Option<usize> {
+    if !stream.is_terminal() {
         return None;
     }
     let named = std::env::var("COLUMNS").ok();
-    choose_columns(named.as_deref(), || Some(rustix::termios::tcgetwinsize(&stdout).ok()?.ws_col.into()))
+    choose_columns(named.as_deref(), || Some(rustix::termios::tcgetwinsize(&stream).ok()?.ws_col.into()))
 }
 
 /// `COLUMNS` if it is a number, else the width of the terminal. 0 means that it is not known.
@@ -26,11 +28,19 @@ fn choose_columns(named: Option<&str>, reported: impl Fn() -> Option<usize>) -> 
 
 /// The text for stdout.
 pub fn fit(text: &str) -> String {
-    columns().map_or_else(|| text.to_owned(), |columns| fit_to(text, columns))
+    columns(std::io::stdout()).map_or_else(|| text.to_owned(), |columns| fit_to(text, columns))
+}
+
+/// The message for stderr, its lines wrapped.
+pub fn fit_message(text: &str) -> String {
+    let Some(columns) = columns(std::io::stderr()) else { return text.to_owned() };
+    let mut fitted = String::new();
+    text.lines().for_each(|line| wrap(&mut fitted, line, columns));
+    fitted.trim_end().to_owned()
 }
 
 /// Fits a text to a number of columns. Lines that fit stay as they are.
-fn fit_to(text: &str, columns: usize) -> String {
+pub(crate) fn fit_to(text: &str, columns: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut fitted = String::new();
     let mut at = 0;
@@ -85,9 +95,34 @@ fn table_at(lines: &[&str]) -> usize {
     length
 }
 
+/// Shortens the column `path` to `columns` if the columns before it leave [`LEAST_PATH`] of them.
+fn shorten_paths(rows: &mut [Vec<char>], all: &[(usize, usize)], columns: usize) {
+    let is_path = |(start, _): &&(usize, usize)| {
+        rows.iter().any(|row| row.get(*start..*start + 4).is_some_and(|name| name == ['p', 'a', 't', 'h']))
+    };
+    let Some(&(start, end)) = all.iter().find(is_path) else { return };
+    let room = columns.saturating_sub(start);
+    if end <= columns || room < LEAST_PATH {
+        return;
+    }
+    for row in rows {
+        let rest: Vec<char> = row.drain(end.min(row.len())..).collect();
+        let letters = row[start.min(row.len())..].iter().rposition(|letter| *letter != ' ').map_or(0, |last| last + 1);
+        if letters > room {
+            let tail = room - room / 3 - 1;
+            row.truncate(start + letters);
+            row.splice(start + room / 3..start + letters - tail, ['…']);
+        }
+        row.resize(start + room, ' ');
+        row.extend(rest);
+    }
+}
+
 /// Adds a table with its first columns that fit, and the number of the others.
 fn push_table(fitted: &mut String, lines: &[&str], columns: usize) {
-    let rows: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
+    let mut rows: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
+    let unshortened = common_columns(&rows);
+    shorten_paths(&mut rows, &unshortened, columns);
     let all = common_columns(&rows);
     let shown = all.iter().take_while(|(_, end)| *end <= columns).count().max(1);
     let end = all[shown - 1].1;
@@ -154,6 +189,27 @@ a sentence that stands directly below the table and is long enough to be wrapped
         assert!(fitted.starts_with("arm   volume  model slowdown  model s/GiB\n----"), "{fitted}");
         assert!(fitted.contains("(columns not shown: noise band)\n"), "{fitted}");
         assert!(fitted.contains("xfs   full             11.9×         40.2\n"), "{fitted}");
+    }
+
+    #[test]
+    fn decisive_columns_of_inspect_fit_in_60() {
+        let loser =
+            |path: &str| serde_json::json!({ "path": path, "lost_seconds": 1.5, "slowdown": 3.0, "bytes": 4096 });
+        let screen = senesce_report::inspection_screen(&serde_json::json!({
+            "costs": [
+                { "device": "model: HDD 7.2K", "seconds": { "as_it_lies": 9.0 }, "slowdown": 4.81 },
+                { "device": "model: NVMe SSD", "seconds": { "as_it_lies": 9.0 }, "slowdown": 1.01 },
+            ],
+            "worst_files": [loser("usr/share/doc/a-package/with/a/deep/tree/of/many/directories/notes.txt"), loser("x")],
+        }));
+        for columns in [60, 80] {
+            let fitted = fit_to(&screen, columns);
+            assert!(fitted.lines().all(|line| line.chars().count() <= columns), "{fitted}");
+            for part in ["slowdown", "4.81×", "  path", "usr/share/", "/notes.txt", "  x\n"] {
+                assert!(fitted.contains(part), "{part} at {columns}:\n{fitted}");
+            }
+        }
+        assert!(fit_to(&screen, 160).contains("/with/a/deep/tree/of/many/directories/notes.txt"));
     }
 
     #[test]

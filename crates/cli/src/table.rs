@@ -1,6 +1,22 @@
 //! Figures of comparisons as aligned text.
 
 use senesce_core::statistics::Comparison;
+use senesce_report::{count, three_digits};
+
+/// A value of a figure: whole numbers as counts, others with three significant digits. 1 is the
+/// highest layout score, and is no count.
+pub fn tell_value(value: f64) -> String {
+    match value.fract() == 0.0 && (2.0..1e15).contains(&value) {
+        true => count(value as u64),
+        false => three_digits(value),
+    }
+}
+
+/// A ratio with three significant digits. Near 1 it has three decimals, so that a change of 0.1%
+/// shows.
+pub fn tell_ratio(ratio: f64) -> String {
+    if (0.9..1.1).contains(&ratio) { format!("{ratio:.3}") } else { three_digits(ratio) }
+}
 
 /// The probability of such a difference by chance, or a dash where there are too few figures.
 pub fn tell_p(comparison: &Comparison) -> String {
@@ -26,6 +42,12 @@ pub fn render_table(lines: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_have_the_digits_that_a_reader_needs() {
+        assert_eq!([12474.0, 507.0, 51.49, 1.0, 0.993].map(tell_value), ["12,474", "507", "51.5", "1.00", "0.993"]);
+        assert_eq!([1.0012, 0.5, 12.345].map(tell_ratio), ["1.001", "0.500", "12.3"]);
+    }
 
     #[test]
     fn columns_align_and_empty_ones_are_left_out() {

@@ -66,7 +66,7 @@ pub struct Gaps {
 }
 
 impl Gaps {
-    /// The gaps as the first sentences of the verdict. Empty if the figures are complete.
+    /// The grave gaps as the first sentences of the verdict. Empty if there are none.
     ///
     /// Extents without a place are mentioned if their number is at least a tenth of `files`. The
     /// costs then mean little. Metadata are not mentioned: see [`Self::without_metadata`].

@@ -50,6 +50,7 @@ pub(crate) fn lines_csv(parts: &[(&str, &Lines)]) -> String {
     for (name, lines) in parts {
         for ((arm, role), line) in *lines {
             for (pulls, spread) in line {
+                let end = |value: f64| if spread.count > 1 { exact(value) } else { String::new() };
                 csv.row(&[
                     (*name).to_owned(),
                     arm.clone(),
@@ -58,8 +59,8 @@ pub(crate) fn lines_csv(parts: &[(&str, &Lines)]) -> String {
                     pulls.to_string(),
                     spread.count.to_string(),
                     exact(spread.median),
-                    if spread.count > 1 { exact(spread.low) } else { String::new() },
-                    if spread.count > 1 { exact(spread.high) } else { String::new() },
+                    end(spread.low),
+                    end(spread.high),
                 ]);
             }
         }

@@ -146,7 +146,7 @@ pub(crate) fn note(model: &Model) -> String {
         None => ("the wall time of the grep test".to_owned(), "wall time, with the write-back and an unmount"),
     };
     format!(
-        "Before and after it: {how}, the median of its repetitions. Written: bytes that the block device was asked to write, \
+        "Before and after it: {how}, the median of its repetitions. Written: bytes of write requests to the block device, \
          counted in the same way for all tools. Took: {took}."
     )
 }

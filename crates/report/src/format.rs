@@ -35,7 +35,7 @@ fn decimals(value: f64) -> i32 {
 }
 
 /// Three significant digits, zeros kept, so that numbers of a column are alike: `8.00`, `6.52`.
-pub(crate) fn figure(value: f64) -> String {
+pub fn figure(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return number(value);
     }
@@ -121,8 +121,8 @@ pub(crate) fn thousands(digits: &str) -> String {
     text
 }
 
-/// A count.
-pub(crate) fn count(value: u64) -> String {
+/// A count, its digits in groups of three.
+pub fn count(value: u64) -> String {
     thousands(&value.to_string())
 }
 

@@ -12,6 +12,8 @@ use crate::{
 
 /// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
 pub(crate) const DEFRAG_REFUSAL: &str = "defrag_refusal";
+/// A file that loses less is not listed: its loss is that of one seek of a disk, or of a few.
+const LEAST_LOSS_SECONDS: f64 = 0.1;
 /// Width of the longest bar.
 const BAR: usize = 24;
 
@@ -92,8 +94,12 @@ pub fn inspection_screen(inspection: &Json) -> String {
         line(&format!("not counted as plain data: {}", special.join(" · ")));
     }
     free_space(&inspection["free_space"], &mut line);
-    for (key, heading) in [("worst_directories", "worst directories"), ("worst_files", "worst files")] {
-        losers(inspection, key, heading, &mut line);
+    losers(inspection, "worst_directories", "worst directories", &mut line);
+    let loses = |loser: &Json| loser["lost_seconds"].as_f64().is_some_and(|lost| lost >= LEAST_LOSS_SECONDS);
+    match (list(&inspection["worst_files"]).next(), list(&inspection["worst_files"]).any(loses)) {
+        (None, _) => {}
+        (Some(_), true) => losers(inspection, "worst_files", "worst files", &mut line),
+        (Some(_), false) => line("\nworst files: no file loses 100 ms or more (model)"),
     }
     for warning in list(&inspection["warnings"]) {
         line(&format!("warning: {}", words(warning)));
@@ -368,6 +374,16 @@ mod tests {
         assert!(!screen.chars().any(|character| character != '\n' && senesce_core::is_hazard(character)), "{screen}");
         assert_eq!(screen.lines().count(), inspection_screen(&inspection("a", &plain)).lines().count());
         assert!(screen.contains(r"a\x1b]0;title\x07\x1b[2J\nverdict\r\u{202e}\x00"), "{screen}");
+    }
+
+    #[test]
+    fn files_that_lose_little_are_one_line() {
+        let of = |lost: f64| {
+            let loser = json!({ "path": "a/b", "lost_seconds": lost, "slowdown": 309.0 });
+            inspection_screen(&json!({ "worst_files": [loser] }))
+        };
+        assert!(of(0.018).contains("\nworst files: no file loses 100 ms or more (model)\n"), "{}", of(0.018));
+        assert!(of(0.1).contains("lost  slowdown  path"), "{}", of(0.1));
     }
 
     #[test]

@@ -63,6 +63,7 @@ pub use campaign::render_campaign;
 pub use equivalence::equivalence_table;
 pub use error::Error;
 pub use figures::{Figures, render_figures};
+pub use format::{count, figure as three_digits};
 pub use html::{ReportOptions, render_report};
 pub use inspection::{InspectionOptions, render_inspection};
 pub use inspection_map::{MapColour, render_inspection_map};

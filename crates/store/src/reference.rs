@@ -10,6 +10,7 @@ use crate::schema::{ColumnType, Table};
 pub fn reference_markdown() -> String {
     let mut text = format!(
         "# Tables of results\n\n\
+         This page is for users who query results. It lists every table and every column.\n\n\
          A run's results are one directory, in format `{FORMAT}`.\n\n\
          | file | holds |\n|---|---|\n\
          | `{RUN_INFO_FILE}` | format, names of run and plan, plan hash, version |\n\

@@ -436,7 +436,7 @@ pub struct CureRow {
     pub tool: String,
     /// The strategies of `senesce`, with commas; else empty.
     pub strategies: String,
-    /// Bytes that the block device was asked to write, until the volume was unmounted after the
+    /// Bytes of write requests to the block device until the volume was unmounted after the
     /// cure; none in a directory.
     pub written_bytes: Option<u64>,
     /// Wall time of the tool, and of the write-back and the unmount after it, seconds.

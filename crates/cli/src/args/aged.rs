@@ -87,7 +87,10 @@ pub struct AgeArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    pub verb: Option<BenchVerb>,
     /// A container or image with an aged volume. Repeatable.
     ///
     /// A container of `senesce image`, or an image. It is only read.
@@ -132,7 +135,7 @@ pub struct BenchArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Run a personality (`senesce personality list`).
+    /// Run a personality (`senesce bench personality list`).
     ///
     /// A built-in personality or a file, in place of a command. The figure is file operations per
     /// second.
@@ -152,6 +155,16 @@ pub struct BenchArgs {
     /// The command with its arguments.
     #[arg(last = true, required_unless_present_any = ["personality", "suite"], value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// A verb of `bench`.
+#[derive(Debug, Subcommand)]
+pub enum BenchVerb {
+    /// List the benchmarks of --personality: mail, file, web and database servers.
+    #[command(after_long_help = "Examples:\n  \
+        senesce bench personality list\n  \
+        senesce bench personality show varmail > mine.toml     every parameter; then bench --personality mine.toml")]
+    Personality(PersonalityArgs),
 }
 
 /// Options of a personality.

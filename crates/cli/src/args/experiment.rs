@@ -129,8 +129,14 @@ pub struct ExportArgs {
     ///
     /// Tables: cells, grep, load, layout, modelled, trace, trace_buckets, maps, free_space, aging,
     /// latency, steps, cures, circumstances. docs/reference/tables.md explains their columns.
+    /// With --out also all.
     #[arg(long, value_name = "TABLE", group = "format", add = ArgValueCandidates::new(complete::tables))]
     pub csv: Option<String>,
+    /// With --csv: write TABLE.csv into this directory.
+    ///
+    /// It must not exist, or be empty.
+    #[arg(short, long, value_name = "DIR", conflicts_with = "json")]
+    pub out: Option<PathBuf>,
     /// Print all tables as one JSON document.
     #[arg(long, group = "format")]
     pub json: bool,
@@ -285,6 +291,9 @@ pub struct LogArgs {
 #[derive(Debug, Subcommand)]
 pub enum LogVerb {
     /// Print the steps, one operation per line.
+    #[command(after_long_help = "Examples:\n  \
+        senesce log show LOG -n 3          the first three steps\n  \
+        senesce log show LOG --step 12")]
     Show {
         /// The operation log.
         log: PathBuf,

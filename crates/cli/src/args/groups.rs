@@ -8,7 +8,7 @@ use clap::{Command, builder::styling::Style};
 pub const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["inspect", "defrag", "trace", "grep", "device"]),
     ("Age", &["age", "fragment", "profile", "synth"]),
-    ("Measure", &["demo", "run", "campaign", "show", "report", "export", "compare", "gate", "bench", "personality"]),
+    ("Measure", &["demo", "run", "campaign", "show", "report", "export", "compare", "gate", "bench"]),
     ("Keep", &["image", "record", "replay", "log"]),
     ("File systems", &["fs", "garden"]),
     ("Housekeeping", &["clean", "kernels", "schema", "completions", "man"]),

@@ -15,6 +15,9 @@ pub struct ImageArgs {
 #[derive(Debug, Subcommand)]
 pub enum ImageVerb {
     /// Save an image or a device that is not in use into a container.
+    #[command(after_long_help = "Examples:\n  \
+        senesce image save aged.img aged.senesce-image --set workload=fsfb\n  \
+        sudo senesce image save aged.img aged.senesce-image --trim     without contents of deleted files")]
     Save(ImageSaveArgs),
     /// Restore the volume, byte for byte, to a sparse image or a device.
     Restore(ImageRestoreArgs),

@@ -57,8 +57,8 @@ pub struct InspectArgs {
     #[arg(long, value_name = "FILE")]
     pub tree: Option<PathBuf>,
     /// Add the flushes that `fs mount --figures` wrote to the tree.
-    #[arg(long, value_name = "FILE", requires = "tree")]
-    pub figures: Option<PathBuf>,
+    #[arg(long, alias = "figures", value_name = "FILE", requires = "tree")]
+    pub flushes: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -334,6 +334,7 @@ pub struct DeviceArgs {
 #[derive(Debug, Subcommand)]
 pub enum DeviceVerb {
     /// List the built-in devices.
+    #[command(after_long_help = "Example:\n  senesce device list")]
     List {
         /// Print JSON.
         #[arg(long)]
@@ -354,6 +355,10 @@ pub enum DeviceVerb {
         curve: bool,
     },
     /// Measure a device, which is only read, and fit a description to it.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce device calibrate /dev/nvme0n1 --out mine.toml\n  \
+        sudo senesce device calibrate /dev/sdb --base hdd-7200 --out big.toml     a disk that has no model here\n  \
+        senesce inspect / --device mine.toml")]
     Calibrate {
         /// A block device, or a large file without holes.
         path: PathBuf,
@@ -377,6 +382,9 @@ pub enum DeviceVerb {
         /// File for the fitted description.
         #[arg(short, long, value_name = "FILE")]
         out: PathBuf,
+        /// Check the device and the files. Read and write nothing.
+        #[arg(long)]
+        dry_run: bool,
         /// Print the measured, modelled and fitted curves as JSON.
         #[arg(long)]
         json: bool,

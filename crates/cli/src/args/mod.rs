@@ -142,14 +142,14 @@ pub enum Verb {
         senesce profile merge home.toml srv.toml -o ours.toml\n  \
         senesce profile diff home.toml agrawal")]
     Profile(ProfileArgs),
-    /// Run the demo: git pulls age ext4, XFS and Btrfs on modelled disks, in two minutes.
+    /// Run the demo: git pulls age ext4, XFS and Btrfs on modelled disks, in about 90 s.
     #[command(after_long_help = "Examples:\n  \
         sudo senesce demo                                the report's path is printed after the first file system\n  \
         sudo senesce demo --repo ~/linux --out /data/demo\n  \
         senesce demo --plan > mine.toml                  the plan, to start your own from\n\n\
-        It needs root, about 5 GiB below the directory of the run, and one to two minutes. The disks are\n\
-        modelled: no drive of the machine is formatted, and none is measured. Two runs on one kernel have\n\
-        the same modelled costs, unless other programs start writeback, for example if memory is short.")]
+        It needs root, about 5 GiB below the directory of the run, and about 90 s on two cores without other\n\
+        work. The disks are modelled: no drive of the machine is formatted or measured. Two runs on one kernel\n\
+        have the same modelled costs, unless other programs start writeback, for example if memory is short.")]
     Demo(DemoArgs),
     /// Run an experiment from a plan file, or resume one.
     #[command(after_long_help = "Examples:\n  \
@@ -180,6 +180,7 @@ pub enum Verb {
     /// Write result tables of a run as CSV or JSON.
     #[command(after_long_help = "Examples:\n  \
         senesce export demo --csv grep > grep.csv\n  \
+        senesce export demo --csv all --out tables       a file for each table\n  \
         senesce export demo --json | jq '.grep[0]'")]
     Export(ExportArgs),
     /// Write the HTML report of a run, and its figures as files.
@@ -226,10 +227,8 @@ pub enum Verb {
         The command runs in the volume; SENESCE_VOLUME and every {} in its arguments are its path.\n\
         Every run starts with the same volume, restored, and with cold caches.")]
     Bench(BenchArgs),
-    /// List the benchmarks of `bench --personality`: mail, file, web and database servers.
-    #[command(after_long_help = "Examples:\n  \
-        senesce personality list\n  \
-        senesce personality show varmail > mine.toml     every parameter; then bench --personality mine.toml")]
+    /// The earlier name of `bench personality`.
+    #[command(hide = true)]
     Personality(PersonalityArgs),
     /// Bring a file or the free space of a volume to a given fragmentation, and verify it.
     #[command(after_long_help = "Examples:\n  \

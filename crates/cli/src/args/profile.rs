@@ -28,8 +28,12 @@ pub enum ProfileVerb {
     /// Make a profile of a directory, or of an ext4 that is not mounted.
     ///
     /// Reads no contents, crosses no mounts and writes nothing there.
+    #[command(after_long_help = "Examples:\n  \
+        senesce profile capture /home --out home.toml\n  \
+        senesce profile capture aged.img --like agrawal --extents     for `profile diff`")]
     Capture(ProfileCaptureArgs),
     /// Merge profiles into one. Each counts by its number of files.
+    #[command(after_long_help = "Example:\n  senesce profile merge home.toml srv.toml --name ours --out ours.toml")]
     Merge {
         /// Built-in profiles, or paths.
         #[arg(required = true, num_args = 2.., add = complete::profiles())]
@@ -78,6 +82,9 @@ pub struct ProfileCaptureArgs {
     /// Also count the extents of every file.
     #[arg(long)]
     pub extents: bool,
+    /// Check the place and the file. Read no directory, write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Threads. Default: one for each processor.
     #[arg(long, value_name = "N")]
     pub threads: Option<std::num::NonZeroUsize>,

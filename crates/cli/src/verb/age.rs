@@ -15,6 +15,7 @@ use senesce_experiment::{
     plan_aging, planned_bytes,
 };
 use senesce_image::{Description, SaveOptions, save};
+use senesce_report::{count, three_digits};
 use senesce_volume::{
     Backend, Custodian, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device, check_mkfs_words, check_room,
     install_signal_cleanup,
@@ -26,6 +27,7 @@ use super::{
     filling::{check_filling, fill_percent},
     home::with_home,
     image::save_listed,
+    nearness::tell_nearness,
     place::{check_new_files, check_place},
 };
 use crate::{
@@ -429,22 +431,27 @@ fn next_command(args: &AgeArgs, place: &str) -> String {
 
 fn print_end(place: &str, end: &AgeEnd, kept: &[String], next: &str) {
     println!("{place}: aged");
-    println!("fullness          {:.2}% of {}", 100.0 * end.fullness, Bytes(end.capacity_bytes));
-    println!("turnover          {:.3}", end.turnover);
+    println!("fullness          {}% of {}", three_digits(100.0 * end.fullness), Bytes(end.capacity_bytes));
+    println!("turnover          {}", three_digits(end.turnover));
     let layout = end.layout.as_ref();
-    let figure = |value: Option<f64>| value.map_or("unknown".to_owned(), |value| format!("{value:.6}"));
+    let figure = |value: Option<f64>| value.map_or("unknown".to_owned(), three_digits);
     println!("layout score      {}", figure(layout.and_then(|layout| layout.layout_score)));
     println!("extents per file  {}", figure(layout.and_then(|layout| layout.extents_per_file)));
-    let files = |layout: &Layout| format!("{} ({} with extents)", layout.files, layout.files_with_extents);
+    let files =
+        |layout: &Layout| format!("{} ({} with extents)", count(layout.files), count(layout.files_with_extents));
     println!("files             {}", layout.map_or("unknown".to_owned(), files));
     println!(
         "steps             {} ({} after set-up, {} without space)",
-        end.steps, end.counted_steps, end.no_space_steps
+        count(end.steps),
+        count(end.counted_steps),
+        count(end.no_space_steps)
     );
     let (written, reserved) = (Bytes(end.written_bytes), Bytes(end.reserved_bytes));
-    println!("operations        {}, {written} written, {reserved} reserved", end.operations);
-    // Whole distributions are for machines and reports.
-    let mut figures = end.workload.iter().filter(|(name, _)| !name.ends_with(".shares")).peekable();
+    println!("operations        {}, {written} written, {reserved} reserved", count(end.operations));
+    let nearness = tell_nearness(&end.workload);
+    nearness.iter().for_each(|near| println!("profile           {near}"));
+    // Figures of distributions are for machines and reports.
+    let mut figures = end.workload.iter().filter(|(name, _)| nearness.is_none() || name == "not replayed").peekable();
     if figures.peek().is_some() {
         println!("counted by the workload");
     }

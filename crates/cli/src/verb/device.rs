@@ -54,10 +54,16 @@ pub fn device(args: DeviceArgs) -> Result<()> {
     match args.verb {
         DeviceVerb::List { json } => list(json),
         DeviceVerb::Show { device, toml, curve } => show(&read_device(&device)?, toml, curve),
-        DeviceVerb::Calibrate { path, base, name, reads, seconds, largest, out, json, html, svg } => {
+        DeviceVerb::Calibrate { path, base, name, reads, seconds, largest, out, dry_run, json, html, svg } => {
             let base = read_device(&base)?;
             check_description(Some(&out))?;
             check_files([&html, &svg], None)?;
+            if dry_run {
+                fs::File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                let (path, out) = (Printable::new(&path), Printable::new(&out));
+                println!("{path} would be read, and its description written to {out}; nothing was read or written");
+                return Ok(());
+            }
             let measured = measure(&path, &base, &name, (reads, seconds), largest)?;
             fs::write(&out, measured.fitted.spec.render()?)
                 .with_context(|| format!("cannot write {}", out.display()))?;

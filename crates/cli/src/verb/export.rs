@@ -1,11 +1,14 @@
 //! `senesce export`: result tables as CSV or JSON.
 
-use anyhow::Result;
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use senesce_core::Printable;
 use senesce_experiment::Event;
 use senesce_store::{ColumnType, EVENTS_SCHEMA, FORMAT, Results, RunInfo, Table};
 use serde_json::{Map, Value, json};
 
-use super::show::read_results;
+use super::{output::check_output_directory, show::read_results};
 use crate::{
     args::ExportArgs,
     exit::usage,
@@ -17,6 +20,10 @@ use crate::{
 pub fn export(args: ExportArgs) -> Result<()> {
     let results = read_results(&args.run)?;
     match args.csv {
+        Some(name) if name == ALL => match &args.out {
+            Some(out) => write_tables(&results, &Table::ALL, out),
+            None => Err(usage("--csv all needs --out", Some("name a directory: each table becomes a file in it"))),
+        },
         Some(name) => {
             let table = Table::ALL.iter().copied().find(|table| table.name() == name).ok_or_else(|| {
                 let names: Vec<&str> = Table::ALL.iter().map(|table| table.name()).collect();
@@ -26,11 +33,31 @@ pub fn export(args: ExportArgs) -> Result<()> {
                 };
                 usage(format!("there is no table {name:?}"), Some(&hint))
             })?;
-            print!("{}", results.export_csv(table));
-            Ok(())
+            match &args.out {
+                Some(out) => write_tables(&results, &[table], out),
+                None => {
+                    print!("{}", results.export_csv(table));
+                    Ok(())
+                }
+            }
         }
         None => write_json(&results),
     }
+}
+
+/// The name of all tables.
+const ALL: &str = "all";
+
+/// Writes each table to a file of its name in a new or an empty directory.
+fn write_tables(results: &Results, tables: &[Table], out: &Path) -> Result<()> {
+    check_output_directory(out, "--out", || false)?;
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    for table in tables {
+        let path = out.join(format!("{}.csv", table.name()));
+        fs::write(&path, results.export_csv(*table)).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", Printable::new(&path));
+    }
+    Ok(())
 }
 
 /// Prints all tables as one JSON document.

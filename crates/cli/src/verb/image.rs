@@ -15,12 +15,14 @@ use senesce_image::{
     Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, restore_device, save, save_open,
     temporary_path, verify,
 };
+use senesce_report::{count, three_digits};
 use senesce_volume::{
     Backend, Claim, Custodian, FileSystemKind, HeldDevice, Host, LinuxHost, Purpose, Resource, SCAN_BYTES, Slot,
     SuperblockIdentity, Volume, VolumeSpec, check_interrupted, find_mounted_twin, install_signal_cleanup, interrupted,
     read_superblock, read_used_bytes,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{fresh::check_new, home::with_home, place::check_new_files};
 use crate::{
@@ -416,9 +418,31 @@ fn render_listed(path: &Path, container: &Container) -> String {
         container.content_hash()
     );
     for (name, value) in &description.circumstances {
-        text += &format!("  {}  {}\n", Printable::new(name), Printable::new(value));
+        let shown = match serde_json::from_str(value) {
+            Ok(Value::Object(_)) if name != REACHED => continue,
+            Ok(Value::Object(reached)) => tell_reached(&reached),
+            _ => value.clone(),
+        };
+        text += &format!("  {}  {}\n", Printable::new(name), Printable::new(&shown));
     }
     text
+}
+
+/// The circumstance with the reached age, a JSON document. `--json` prints all of it.
+const REACHED: &str = "age.reached";
+
+/// The figures of a reached age that describe the volume.
+fn tell_reached(reached: &serde_json::Map<String, Value>) -> String {
+    let number = |value: Option<&Value>, tell: &dyn Fn(f64) -> String| value.and_then(Value::as_f64).map(tell);
+    let layout = reached.get("layout");
+    let of_layout = |key: &str| layout.and_then(|layout| layout.get(key));
+    let parts = [
+        number(reached.get("fullness"), &|share| format!("fullness {}%", three_digits(100.0 * share))),
+        number(reached.get("turnover"), &|times| format!("turnover {}", three_digits(times))),
+        number(of_layout("layout_score"), &|score| format!("layout score {}", three_digits(score))),
+        number(of_layout("files"), &|files| format!("{} files", count(files as u64))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The files that were named, and those in the directories that were named which begin as a
@@ -443,4 +467,19 @@ fn find_containers(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn reached_age_is_four_figures() {
+        let reached =
+            json!({ "fullness": 0.5008, "turnover": 1.003, "layout": { "layout_score": 0.99312, "files": 5789 } });
+        let told = "fullness 50.1%, turnover 1.00, layout score 0.993, 5,789 files";
+        assert_eq!(tell_reached(reached.as_object().unwrap()), told);
+    }
 }

@@ -92,7 +92,7 @@ fn inspect_place(
         if evergreen.is_none() {
             return Err(usage("--tree has an effect on an evergreen only", Some("write evergreen:FILE")));
         }
-        let tree = engines().draw_tree(&args.path, args.figures.as_deref(), path)?;
+        let tree = engines().draw_tree(&args.path, args.flushes.as_deref(), path)?;
         eprintln!("tree: {}", Printable::new(&path));
         // What can be drawn of a damaged one can often not be inspected.
         if args.html.is_none() && args.map.is_none() {
@@ -261,7 +261,7 @@ fn show(figures: &serde_json::Value, args: &InspectArgs) -> Result<()> {
     if let Some(path) = &args.html {
         let page = render_inspection(
             figures,
-            &InspectionOptions { senesce_version: env!("CARGO_PKG_VERSION").to_owned(), made_at: None },
+            &InspectionOptions { senesce_version: crate::VERSION.to_owned(), made_at: None },
         )?;
         fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }

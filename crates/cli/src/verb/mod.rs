@@ -25,6 +25,7 @@ pub mod kernels;
 mod little;
 pub mod log;
 pub mod metrics;
+mod nearness;
 pub mod output;
 pub mod personality;
 mod place;

@@ -1,5 +1,4 @@
-//! `senesce personality`: what the built-in personalities do, and whether one in a file can be
-//! used.
+//! `senesce bench personality`: the built-in personalities, and the check of one in a file.
 
 use anyhow::{Context, Result};
 use senesce_experiment::{read_description, read_personality};

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
+use senesce_core::Printable;
 use senesce_experiment::read_description;
 use senesce_workload::profile::{
     AgingProfile, Deviation, builtin_profiles, compute_difference, draw_difference, draw_profile, find_builtin,
@@ -50,6 +51,12 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
         ProfileVerb::Capture(args) => {
             check_description(args.out.as_deref())?;
             let like = args.like.as_deref().map(read_profile).transpose()?;
+            if args.dry_run {
+                fs::metadata(&args.path).with_context(|| format!("cannot read {}", args.path.display()))?;
+                let out = args.out.as_ref().map_or("stdout".to_owned(), |out| Printable::new(out).to_string());
+                let path = Printable::new(&args.path);
+                return print(&format!("the files of {path} would be counted, and their profile written to {out}\n"));
+            }
             write(&render(&capture(&args, like.as_ref(), quiet)?)?, args.out.as_deref())
         }
         ProfileVerb::Merge { profiles, name, out } => {

@@ -34,6 +34,11 @@ fn both_engines_synchronise_after_the_same_pulls() {
     lab.plan(&SINGLE.replace("edition = \"single\"", keys).replace("every = 4", "every = 2"));
     lab.run(["run", "plan.toml", "--out", "out"]).good();
     let csv = lab.run(["export", "out", "--csv", "aging"]).good().stdout;
+    lab.run(["export", "out", "--csv", "all"]).refused(2, &["--csv all needs --out"]);
+    let listed = lab.run(["export", "out", "--csv", "all", "--out", "tables"]).good().stdout;
+    assert!(listed.lines().count() > 10 && listed.contains("tables/cells.csv"), "{listed}");
+    assert_eq!(std::fs::read_to_string(lab.path("tables/aging.csv")).unwrap(), csv);
+    lab.run(["export", "out", "--csv", "grep", "--out", "tables"]).refused(2, &["has files of another kind"]);
     let mut rows = csv.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
     let names = rows.next().unwrap();
     let column = |name: &str| names.iter().position(|found| found == name).unwrap();

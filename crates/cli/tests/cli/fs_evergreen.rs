@@ -143,7 +143,7 @@ fn evergreen_writes_before_a_kill_survive() {
     check_document(&figures);
     assert!(figures["leaf_reads"].as_u64() > Some(0) && figures["read_requests"].as_u64() > Some(0), "{figures}");
     assert!(figures["inner_writes"].as_u64() > Some(0), "{figures}");
-    lab.run(["inspect", "evergreen:e.img", "--tree", "t.html", "--figures", "figures.json"]).good();
+    lab.run(["inspect", "evergreen:e.img", "--tree", "t.html", "--flushes", "figures.json"]).good();
     fs::write(lab.path("other.json"), "{}").unwrap();
     let words = ["inspect", "evergreen:e.img", "--tree", "t.html", "--figures", "other.json"];
     lab.run(words).refused(2, &["other.json is no file of figures"]);

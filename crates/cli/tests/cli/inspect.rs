@@ -370,15 +370,14 @@ fn comparisons_fail_only_on_selected_figures() {
     lab.run(["compare", "one", "two", "--fail-if", "-99%"]).good();
     let passed = lab.run(["compare", "one", "one", "--fail-if", "+5%"]).good().stdout;
     for part in [
-        "gate passed: ",
-        "ext4 empty: ",
+        "none more than 5% worse in B than in A. Counted and modelled",
         "layout score",
         "requests",
         "show every change beyond +5% of this pair of runs",
     ] {
         assert!(passed.contains(part), "{passed}");
     }
-    assert!(!passed.contains("ext4 unaged: ") && !passed.contains("undecided"), "{passed}");
+    assert!(passed.starts_with("gate passed: ") && !passed.contains("undecided"), "{passed}");
     // With four values on a side, no change of a wall time can be shown.
     let noisy = lab.run(["compare", "one", "two", "--fail-if", "+5%", "--figure", "GREP", "--arm", "ext4"]);
     assert!([0, 6].contains(&noisy.code), "{}\n{}", noisy.stdout, noisy.stderr);

@@ -106,6 +106,7 @@ fn demo_writes_a_page_after_one_arm() {
         assert!(done.stderr.contains(&format!("report of {arms} of 3 arms: ")), "{}", done.stderr);
     }
     assert!(!done.stderr.contains("report of 3 of 3"), "{}", done.stderr);
+    assert!(done.stdout.trim_end().lines().last().unwrap().starts_with("next:   senesce inspect /"), "{}", done.stdout);
     let page = fs::read_to_string(lab.path("demo/report.html")).unwrap();
     assert!(!page.contains("http-equiv=\"refresh\""), "the finished page reloads itself");
     assert!(["ext4", "xfs", "btrfs"].iter().all(|arm| page.contains(arm)));

@@ -98,7 +98,7 @@ impl Default for SuiteAging {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SuitePersonality {
-    /// A built-in one (`senesce personality list`) or a file.
+    /// A built-in one (`senesce bench personality list`) or a file.
     pub name: String,
     /// Multiplies its sets of files.
     #[serde(default = "default_scale")]

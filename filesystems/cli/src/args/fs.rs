@@ -7,7 +7,7 @@ use senesce_core::Bytes;
 
 use super::{
     FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsMountArgs, FsNewObjectsArgs, FsObjectsArgs, FsOfVolumeArgs,
-    FsOnlineArgs, FsPackArgs, FsRecompactArgs, FsServeArgs, FsSnapshotArgs, FsTreeArgs, PricesArg,
+    FsOnlineArgs, FsPackArgs, FsRecompactArgs, FsServeArgs, FsSnapshotArgs, FsTreeArgs, FsVolumeDeleteArgs, PricesArg,
 };
 
 #[derive(Debug, Args)]
@@ -25,6 +25,9 @@ pub enum FsVerb {
     ///
     /// Exit code 7: the unmount succeeded, but a drive is missing or not rebuilt, or a copy of the
     /// log is lost.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce fs mount /srv/garden /mnt/garden          until Ctrl-C or umount\n  \
+        sudo senesce fs mount evergreen:/srv/e.img /mnt/e")]
     Mount(FsMountArgs),
     /// Check the file system and its log, mounted or not. Changes nothing without --repair.
     ///
@@ -109,9 +112,9 @@ pub struct FsPlaceArgs {
     /// the directory that `fs mkfs` made, also as garden:DIRECTORY;
     /// a file or device with a drive and, after it, the log;
     /// a mount point.
-    #[arg(value_name = "DIRECTORY", required_unless_present = "drive", verbatim_doc_comment)]
+    #[arg(value_name = "PLACE", required_unless_present = "drive", verbatim_doc_comment)]
     pub place: Option<PathBuf>,
-    /// In place of DIRECTORY: a drive. Repeatable.
+    /// In place of PLACE: a drive. Repeatable.
     ///
     /// A file or block device, once for each drive and in any order. One drive of each group with
     /// parity may be missing.
@@ -188,6 +191,9 @@ pub struct FsMkfsArgs {
     pub zeroed: bool,
     #[command(flatten)]
     pub tree: FsTreeArgs,
+    /// Check the place and the options. Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -349,7 +355,7 @@ pub enum FsVolumeVerb {
     /// Print names, sizes and free space of all volumes. Changes nothing.
     List(FsLookArgs),
     /// Delete a volume without snapshots. Its contents are lost.
-    Delete(FsOfVolumeArgs),
+    Delete(FsVolumeDeleteArgs),
 }
 
 #[derive(Debug, Args)]
@@ -373,4 +379,7 @@ pub struct FsVolumeCreateArgs {
     /// Seed of the order of names. Default: its name.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Check the garden and the name. Make nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }

@@ -8,7 +8,7 @@ use senesce_core::Bytes;
 /// The drives of an aggregate, in place of its directory.
 #[derive(Clone, Debug, Args)]
 pub struct FsDrivesArgs {
-    /// In place of DIRECTORY: a drive. Repeatable.
+    /// In place of PLACE: a drive. Repeatable.
     ///
     /// A file or block device, once for each drive and in any order. One drive of each group with
     /// parity may be missing.
@@ -27,13 +27,23 @@ pub struct FsOfVolumeArgs {
     /// The garden (not with --drive), then the volume.
     ///
     /// The volume is main by default, except for `volume delete`.
-    #[arg(value_names = ["DIRECTORY", "VOLUME"], num_args = 0..=2)]
+    #[arg(value_names = ["PLACE", "VOLUME"], num_args = 0..=2)]
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// A volume of a garden to delete.
+#[derive(Debug, Args)]
+pub struct FsVolumeDeleteArgs {
+    #[command(flatten)]
+    pub of: FsOfVolumeArgs,
+    /// Print the volume that would be deleted. Delete nothing.
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
 }
 
 /// Compression of a volume.
@@ -60,10 +70,13 @@ pub struct FsRecompactArgs {
 #[derive(Debug, Args)]
 pub struct FsOfSnapshotArgs {
     /// The garden (not with --drive), volume and snapshot.
-    #[arg(value_names = ["DIRECTORY", "VOLUME", "NAME"], num_args = 1..=3, required = true)]
+    #[arg(value_names = ["PLACE", "VOLUME", "NAME"], num_args = 1..=3, required = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,
+    /// Print the change, and check its names. Change nothing.
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -74,7 +87,7 @@ pub struct FsCloneArgs {
     /// The garden (not with --drive) and names.
     ///
     /// Volume, snapshot and the name of the new volume.
-    #[arg(value_names = ["DIRECTORY", "VOLUME", "SNAPSHOT", "NAME"], num_args = 1..=4, required = true)]
+    #[arg(value_names = ["PLACE", "VOLUME", "SNAPSHOT", "NAME"], num_args = 1..=4, required = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,
@@ -88,7 +101,7 @@ pub struct FsDiffArgs {
     /// The garden (not with --drive), volume and snapshots.
     ///
     /// FROM is the earlier snapshot, TO the later one. Default of TO: the volume as it is.
-    #[arg(value_names = ["DIRECTORY", "VOLUME", "FROM", "TO"], num_args = 1..=4, required = true)]
+    #[arg(value_names = ["PLACE", "VOLUME", "FROM", "TO"], num_args = 1..=4, required = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,
@@ -104,7 +117,7 @@ pub struct FsDefragArgs {
     ///
     /// Each path stands for all files below it. Default: all files. The file or device of an
     /// evergreen is defragmented as a whole.
-    #[arg(value_names = ["DIRECTORY", "PATH"], num_args = 0..)]
+    #[arg(value_names = ["PLACE", "PATH"], num_args = 0..)]
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,

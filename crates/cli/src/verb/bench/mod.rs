@@ -32,7 +32,7 @@ pub use pattern::Pattern;
 use self::{
     command::{Ran, collect_run},
     document::{BenchVolume, PersonalityOptionsDocument},
-    outcome::render,
+    outcome::{SECONDS, render},
     volumes::{Bench, Source, State},
 };
 use super::{
@@ -41,7 +41,7 @@ use super::{
     place::{check_directory, check_program},
 };
 use crate::{
-    args::BenchArgs,
+    args::{BenchArgs, BenchVerb},
     exit::{failed, usage},
     fit::fit,
     progress::format_eta,
@@ -53,6 +53,9 @@ pub(super) const SCHEMA: &str = "senesce-bench/1";
 
 /// Runs the command on every state in turn, and returns the results.
 pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
+    if let Some(BenchVerb::Personality(args)) = args.verb {
+        return super::personality::personality(args);
+    }
     install_signal_cleanup().context("cannot handle signals")?;
     if let (Some(plan), Some(out)) = (&args.suite, &args.out) {
         return match args.dry_run {
@@ -64,7 +67,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         return Err(usage("--out and --resume need --suite", Some("name its plan with --suite")));
     }
     if let (None, Some(option)) = (&args.personality, args.personality_options.given()) {
-        let hint = Some("name one with --personality (`senesce personality list`)");
+        let hint = Some("name one with --personality (`senesce bench personality list`)");
         return Err(usage(format!("{option} needs --personality"), hint));
     }
     let work = Work::of(&args)?;
@@ -302,7 +305,7 @@ impl Work {
     fn unit(&self, args: &BenchArgs) -> String {
         match (self, &args.metric) {
             (Self::Personality(run), _) => run.unit(),
-            (Self::Command, None) => "wall seconds".to_owned(),
+            (Self::Command, None) => SECONDS.to_owned(),
             (Self::Command, Some(pattern)) => format!("of {}", pattern.text()),
         }
     }

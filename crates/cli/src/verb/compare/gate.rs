@@ -6,8 +6,6 @@
 //! or `--figure` selects them. Free extents and slowdowns are judged only if `--figure` selects
 //! them: two runs of one plan differ by a tenth or more.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use schemars::JsonSchema;
 use senesce_core::{
@@ -23,6 +21,7 @@ use super::{
 use crate::{
     args::{FailIf, SelectArgs},
     exit::usage,
+    table::tell_ratio,
 };
 
 /// The number of figures that a message names. The table has all.
@@ -122,12 +121,11 @@ fn describe(gated: &[&Row], missing: &[&Missing], limit: FailIf) -> Gate {
     };
     let text = match outcome {
         Outcome::Pass => {
-            let bound = if limit.percent > 0.0 { "more" } else { "less" };
-            let percent = limit.percent.abs();
+            let change = if limit.percent > 0.0 { "worse" } else { "better" };
             format!(
-                "gate passed: {} of B cost at most {percent}% {bound} than those of A ({}). {}",
+                "gate passed: {}, none more than {}% {change} in B than in A. {}",
                 count(gated.len()),
-                tell_subjects(gated),
+                limit.percent.abs(),
                 tell_sight(gated, limit)
             )
         }
@@ -169,28 +167,18 @@ pub(in crate::verb) fn count(figures: usize) -> String {
     format!("{figures} figure{}", if figures == 1 { "" } else { "s" })
 }
 
-/// The volumes and the figures, each once.
-fn tell_subjects(gated: &[&Row]) -> String {
-    let volumes: BTreeSet<String> =
-        gated.iter().map(|row| row.of.iter().take(2).cloned().collect::<Vec<_>>().join(" ")).collect();
-    let figures: BTreeSet<&str> = gated.iter().map(|row| row.figure.as_str()).collect();
-    let volumes: Vec<String> = volumes.into_iter().filter(|volume| !volume.is_empty()).collect();
-    let figures = figures.into_iter().collect::<Vec<_>>().join(", ");
-    if volumes.is_empty() { figures } else { format!("{}: {figures}", volumes.join(", ")) }
-}
-
 /// Each row with its ratio. Measured rows have interval and repetitions, too.
 fn tell_rows(rows: &[&Row]) -> String {
     let tell = |row: &&Row| {
         let ratio = row.comparison.as_ref().map_or("(A is 0)".to_owned(), |compared| match row.kind {
             Kind::Measured => format!(
-                "{:.3} ({:.3}..{:.3}, n={})",
-                compared.ratio,
-                compared.ratio_low,
-                compared.ratio_high,
+                "{} ({}..{}, n={})",
+                tell_ratio(compared.ratio),
+                tell_ratio(compared.ratio_low),
+                tell_ratio(compared.ratio_high),
                 row.repetitions()
             ),
-            _ => format!("{:.3}", compared.ratio),
+            _ => tell_ratio(compared.ratio),
         });
         format!("{} {ratio}", row.name())
     };
@@ -297,7 +285,7 @@ mod tests {
     fn noise_of_three_runs_is_undecided() {
         let found = gate(&mut noisy(), &[]).unwrap();
         assert_eq!((found.outcome, found.figures), (Outcome::Pass, 1));
-        assert!(found.text.contains("1 figure of B cost at most 5% more") && found.text.contains("ext4 empty: model"));
+        assert!(found.text.starts_with("gate passed: 1 figure, none more than 5% worse in B than in A. "));
         for words in [vec!["--measured"], vec!["--figure", "grep"], vec!["--figure", "grep", "--role", "unaged"]] {
             let found = gate(&mut noisy(), &words).unwrap();
             assert_eq!((found.outcome, found.failed), (Outcome::Undecided, 0), "{words:?} {}", found.text);

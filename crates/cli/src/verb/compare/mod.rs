@@ -31,7 +31,7 @@ use crate::{
     fit::fit,
     near::find_near_run,
     schema::document,
-    table::{render_table, tell_p},
+    table::{render_table, tell_p, tell_ratio, tell_value},
 };
 
 /// The schema of a comparison as JSON.
@@ -133,10 +133,10 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             if let Some((a, b)) = other_workloads {
                 println!("A was aged by {a} and B by {b}: the figures compare different workloads.\n");
             }
-            print!("{}", fit(&format!("{}{}", table(&rows), notes(&rows, &missing, &unlike, &args))));
-            if let Some(gate) = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass) {
-                println!("{}", gate.text);
-            }
+            // Any other outcome is an error, whose message is the last line.
+            let passed = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass);
+            let passed = passed.map_or(String::new(), |gate| format!("{}\n\n", gate.text));
+            print!("{}", fit(&format!("{passed}{}{}", table(&rows), notes(&rows, &missing, &unlike, &args))));
         }
     }
     end(gate, &args)
@@ -212,10 +212,19 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
     text
 }
 
+/// The table. The decisive columns are first, because a narrow terminal shows the first ones.
 fn table(rows: &[Row]) -> String {
-    let heading = ["", "figure", "B/A", "gate", "A", "B", "95% interval", "p", "outliers"];
-    let mut lines = vec![heading.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(|row| line(row).iter().map(|cell| Printable::new(cell).to_string()).collect()));
+    let heading = ["B/A", "gate", "volume", "figure", "95% interval", "A", "B", "p", "outliers"];
+    let mut lines: Vec<Vec<String>> = rows.iter().map(line).collect();
+    // A column in which nothing stands has no heading, and is left out.
+    let is_filled = |column: usize| lines.iter().any(|line| line.get(column).is_some_and(|cell| !cell.is_empty()));
+    let heading =
+        heading.iter().enumerate().map(|(at, name)| if is_filled(at) { (*name).to_owned() } else { String::new() });
+    let heading = heading.collect();
+    for cell in lines.iter_mut().flatten() {
+        *cell = Printable::new(&*cell).to_string();
+    }
+    lines.insert(0, heading);
     render_table(&lines)
 }
 
@@ -224,31 +233,31 @@ fn line(row: &Row) -> Vec<String> {
     let side = |figures: &[f64]| {
         let median = senesce_core::statistics::compute_median(figures).unwrap_or(f64::NAN);
         match is_measured || figures.len() > 1 {
-            true => format!("{median:.3} (n={})", figures.len()),
-            false => format!("{median:.3}"),
+            true => format!("{} (n={})", tell_value(median), figures.len()),
+            false => tell_value(median),
         }
     };
-    let sides = [side(&row.figures_a), side(&row.figures_b)];
-    // The ratio comes early: narrow terminals show the first columns.
-    let cells = |ratio: String, rest: [String; 3]| {
-        let first = [row.of.join(" "), row.figure.clone(), ratio, tell_outcome(row)];
-        first.into_iter().chain(sides).chain(rest).collect()
+    let of_row = |ratio: String, interval: String, p: String| {
+        let names = [ratio, tell_outcome(row), row.of.join(" "), row.figure.clone()];
+        let figures = [interval, side(&row.figures_a), side(&row.figures_b), p];
+        names.into_iter().chain(figures).collect::<Vec<_>>()
     };
     let Some(compared) = &row.comparison else {
         let same = row.figures_a.iter().chain(&row.figures_b).all(|figure| *figure == 0.0);
         let ratio = if same { "1.000" } else { "A is 0" };
-        return cells(ratio.to_owned(), [row.kind.tell().to_owned(), "–".to_owned(), String::new()]);
+        return of_row(ratio.to_owned(), row.kind.tell().to_owned(), "–".to_owned());
     };
     let interval = match (is_measured, row.repetitions()) {
         (false, _) => row.kind.tell().to_owned(),
         (true, 1) => "unknown".to_owned(),
-        (true, _) => format!("{:.3}..{:.3}", compared.ratio_low, compared.ratio_high),
+        (true, _) => format!("{}..{}", tell_ratio(compared.ratio_low), tell_ratio(compared.ratio_high)),
     };
     let p = if is_measured { tell_p(compared) } else { "–".to_owned() };
-    let outliers = compared.outliers_a.iter().map(|figure| format!("A {figure:.3}"));
-    let outliers = outliers.chain(compared.outliers_b.iter().map(|figure| format!("B {figure:.3}")));
-    let outliers = outliers.filter(|_| is_measured).collect::<Vec<_>>().join(", ");
-    cells(format!("{:.3}", compared.ratio), [interval, p, outliers])
+    let mut cells = of_row(tell_ratio(compared.ratio), interval, p);
+    let outliers = compared.outliers_a.iter().map(|figure| format!("A {}", tell_value(*figure)));
+    let outliers = outliers.chain(compared.outliers_b.iter().map(|figure| format!("B {}", tell_value(*figure))));
+    cells.push(outliers.filter(|_| is_measured).collect::<Vec<_>>().join(", "));
+    cells
 }
 
 fn tell_outcome(row: &Row) -> String {
@@ -263,24 +272,35 @@ fn tell_outcome(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
+    use senesce_core::{Seed, statistics::compute_comparison};
+
     use super::*;
+    use crate::fit::fit_to;
 
     #[test]
-    fn ratio_and_gate_follow_the_figure() {
-        let row = |figure: &str, a: f64, b: f64| Row {
-            of: vec!["ext4".to_owned(), "empty".to_owned(), "200".to_owned()],
-            figure: figure.to_owned(),
+    fn narrow_terminals_show_ratio_and_gate() {
+        let row = |outcome| Row {
+            of: ["btrfs", "unaged", "1000"].map(str::to_owned).to_vec(),
+            figure: "model: HDD 7.2K (virtual-time) requests".to_owned(),
             kind: Kind::Modelled,
             more_is_better: false,
-            figures_a: vec![a],
-            figures_b: vec![b],
-            comparison: senesce_core::statistics::compute_comparison(&[a], &[b], senesce_core::Seed(1)),
-            outcome: Some(Outcome::Fail),
+            figures_a: vec![12474.0],
+            figures_b: vec![13097.0],
+            comparison: compute_comparison(&[12474.0], &[13097.0], Seed(1)),
+            outcome,
             judgement: None,
         };
-        let first = |row: &Row| line(row).into_iter().take(6).collect::<Vec<_>>();
-        let expected = ["ext4 empty 200", "requests", "1.500", "FAIL", "2.000", "3.000"];
-        assert_eq!(first(&row("requests", 2.0, 3.0)), expected);
-        assert_eq!(first(&row("requests", 0.0, 3.0))[2], "A is 0");
+        let rows = [row(Some(Outcome::Fail)), row(Some(Outcome::Pass))];
+        let wide = table(&rows);
+        assert!(wide.contains("12,474") && !wide.contains("outliers"), "{wide}");
+        assert!(!table(&[row(None)]).contains("gate"));
+        let zero = Row { figures_a: vec![0.0], comparison: None, ..row(None) };
+        assert!(table(&[zero]).contains("A is 0"));
+        for columns in [60, 80] {
+            let narrow = fit_to(&wide, columns);
+            for part in ["gate", "FAIL", "1.050", "btrfs unaged 1000"] {
+                assert!(narrow.contains(part), "{narrow}");
+            }
+        }
     }
 }

@@ -13,6 +13,8 @@ use serde::Serialize;
 /// Groups in the order in which they are printed.
 const GROUPS: [&str; 7] = ["kernel", "file system", "device", "machine", "load", "senesce", "plan"];
 
+/// The key of the command that made a file system.
+const MKFS_COMMAND: &str = "mkfs_command";
 /// Roles that circumstances of a volume start with.
 const ROLES: [&str; 3] = ["full", "empty", "unaged"];
 
@@ -49,12 +51,43 @@ impl Unlike {
     pub(in crate::verb) fn text(&self, name_a: &str, name_b: &str) -> String {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
         let (a, b) = (shown(&self.a), shown(&self.b));
-        let text = format!("{}: {} is {a} in {name_a}, {b} in {name_b}", self.group, self.key);
+        let is_command = self.key == MKFS_COMMAND && self.a.is_some() && self.b.is_some();
+        let own = is_command.then(|| (own_words(&a, &b), own_words(&b, &a)));
+        let text = match own {
+            Some((of_a, of_b)) if !of_a.is_empty() && !of_b.is_empty() => {
+                format!("{}: {} has {of_a} in {name_a}, {of_b} in {name_b}", self.group, self.key)
+            }
+            Some((of_a, of_b)) if of_a != of_b => {
+                let (words, name) = if of_b.is_empty() { (of_a, name_a) } else { (of_b, name_b) };
+                format!("{}: {} has {words} in {name} only", self.group, self.key)
+            }
+            _ => format!("{}: {} is {a} in {name_a}, {b} in {name_b}", self.group, self.key),
+        };
         match self.of.is_empty() {
             true => text,
             false => format!("{text} ({})", self.of.join(", ")),
         }
     }
+}
+
+/// The words of a command that the other command lacks, each value with its option.
+fn own_words(command: &str, other: &str) -> String {
+    let mut rest: Vec<&str> = other.split(' ').collect();
+    let mut words: Vec<&str> = Vec::new();
+    let mut option = None;
+    for word in command.split(' ') {
+        match rest.iter().position(|of_other| *of_other == word) {
+            Some(at) => {
+                rest.remove(at);
+                option = Some(word).filter(|word| word.starts_with('-'));
+            }
+            None => {
+                words.extend(option.take().filter(|_| !word.starts_with('-')));
+                words.push(word);
+            }
+        }
+    }
+    words.join(" ")
 }
 
 /// All circumstances that differ, by groups. Names, paths and times of runs are left out, because
@@ -147,7 +180,7 @@ fn is_incidental(key: &str, value: &str) -> bool {
 
 /// The value without the names of this run's own volume: UUID, device or image.
 fn without_names(key: &str, value: &str) -> String {
-    if key != "mkfs_command" {
+    if key != MKFS_COMMAND {
         return value.to_owned();
     }
     let mut words = value.split(' ');
@@ -250,10 +283,9 @@ mod tests {
             ("ext4", "empty.device_model", "new"),
         ]);
         let told: Vec<String> = compute_unlike(&a, &b).iter().map(Unlike::to_string).collect();
-        let command = "mkfs.ext4 -q -U UUID -E hash_seed=UUID DEVICE";
         let expected = [
             "kernel: kernel_release is 6.1 in A, 6.12 in B".to_owned(),
-            format!("file system: mkfs_command is {command} in A, {} in B", command.replace("-q", "-q -I 128")),
+            "file system: mkfs_command has -I 128 in B only".to_owned(),
             "file system: mount_options is rw in A, rw,noatime in B (ext4 empty)".to_owned(),
             "device: device is /dev/sdb in A, /dev/sdc in B".to_owned(),
             "device: device_model is not recorded in A, new in B".to_owned(),
@@ -264,6 +296,20 @@ mod tests {
         assert_eq!(told, expected);
         let changes: Vec<String> = compute_unlike(&a, &b).iter().map(Unlike::change).collect();
         assert_eq!(changes[2], "file system, mount_options (ext4 empty): rw → rw,noatime");
+    }
+
+    #[test]
+    fn commands_differ_in_words() {
+        let unlike = |a: &str, b: &str| {
+            let of = |option: &str| Some(format!("mkfs.ext4 -q {option} -U UUID DEVICE"));
+            let unlike =
+                Unlike { group: "file system", key: MKFS_COMMAND.to_owned(), of: Vec::new(), a: of(a), b: of(b) };
+            unlike.to_string()
+        };
+        assert_eq!(unlike("-b 4096", "-b 1024"), "file system: mkfs_command has -b 4096 in A, -b 1024 in B");
+        assert_eq!(unlike("-b 4096 -I 128", "-b 4096"), "file system: mkfs_command has -I 128 in A only");
+        let moved = unlike("-b 1024 -I 4096", "-b 4096 -I 1024");
+        assert!(moved.contains("is mkfs.ext4 -q -b 1024 -I 4096"), "{moved}");
     }
 
     #[test]

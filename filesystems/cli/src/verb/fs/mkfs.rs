@@ -35,12 +35,19 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let (pool, devices) = match &place {
         Place::Directory(dir) => {
             let pool = Pool::of_size(args, Shape::of_size(args)?)?;
+            if args.dry_run {
+                place::check_free(dir)?;
+                return preview(args, &place, &pool);
+            }
             (pool, place::create(dir, &pool.drive_bytes(), log_size)?)
         }
         Place::One(path) => {
             install_signal_cleanup().context("cannot handle signals")?;
             let held = claim::hold(path, args.force)?;
             let shape = Shape::of_one(args, path)?;
+            if args.dry_run {
+                return preview(args, &place, &Pool::of(args, shape));
+            }
             let zeroed = Bytes(if args.zeroed { 0 } else { u64::MAX });
             let claim = held.open(Bytes(0), Bytes(0), zeroed)?;
             let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", claim.to_zero());
@@ -57,6 +64,9 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
             let mut held: Vec<_> = named.iter().map(|path| claim::hold(path, args.force)).collect::<Result<_>>()?;
             let shape = Shape::of_named(args, drives.iter().map(|path| &**path))?;
             let pool = Pool::of_named(args, shape)?;
+            if args.dry_run {
+                return preview(args, &place, &pool);
+            }
             let logs = held.split_off(held.len() - logs.len());
             (pool, open_named(args, &pool.drive_bytes(), held, logs, quiet)?)
         }
@@ -82,6 +92,12 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
         Place::One(_) | Place::Named { .. } => format!("cannot make a garden on {place}"),
     })?;
     println!("{place}: {} in {pool}; two copies of the log: {logs}; volume {}", Bytes(blocks * 4096), volume(args));
+    Ok(())
+}
+
+/// Prints what would be made at a place that was checked.
+fn preview(args: &FsMkfsArgs, place: &Place, pool: &Pool) -> Result<()> {
+    println!("{place}: a garden in {pool} with volume {} would be made; nothing was written", volume(args));
     Ok(())
 }
 

@@ -303,9 +303,7 @@ fn drive_name(drive: u32) -> String {
 /// Makes images that hold zeros, in a new directory: a drive of each of these sizes, and both
 /// copies of a log.
 pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices> {
-    if dir.symlink_metadata().is_ok() {
-        return Err(usage(format!("{} exists already", dir.display()), Some("give another name")));
-    }
+    check_free(dir)?;
     fs::create_dir(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
     let make = |name: &str, bytes| -> Result<Arc<dyn BlockDevice>> {
         Ok(Arc::new(FileDevice::create(&dir.join(name), bytes, FileOptions::default())?))
@@ -313,6 +311,14 @@ pub fn create(dir: &Path, drives: &[Bytes], log_bytes: Bytes) -> Result<Devices>
     let drives = (0..).zip(drives).map(|(drive, &bytes)| make(&drive_name(drive), bytes)).collect::<Result<_>>()?;
     let logs = LOGS.iter().map(|name| make(name, log_bytes)).collect::<Result<Vec<_>>>()?;
     Ok(Devices { drives, log: logs.into() })
+}
+
+/// Errors: the name of a new directory is in use.
+pub fn check_free(dir: &Path) -> Result<()> {
+    match dir.symlink_metadata() {
+        Ok(_) => Err(usage(format!("{} exists already", dir.display()), Some("give another name"))),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The images of the drives in a directory.

@@ -10,12 +10,14 @@ use serde::Serialize;
 
 use super::{
     name_arguments::{show, split, split_volume},
+    place::Place,
     reclaim::print_reclaimed,
     send_request::{Access, ask, strange, with_format},
 };
 use crate::{
     args::{FsOfSnapshotArgs, FsOfVolumeArgs, FsSnapshotArgs, FsSnapshotVerb},
     clock::{SystemClock, tell_utc},
+    exit::usage,
     table::render_table,
 };
 
@@ -58,6 +60,9 @@ pub enum SnapshotDocument {
 
 fn create(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 2..=2)?;
+    if args.dry_run {
+        return preview(&place, &names, "made", false, quiet);
+    }
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let request = Request::SnapshotCreate { volume, name, unix_seconds: SystemClock::unix_time().seconds };
     let Response::SnapshotMade(made) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
@@ -95,9 +100,36 @@ fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
+/// Prints the change of a snapshot. Changes nothing.
+///
+/// Errors: there is no such volume; the snapshot exists and should not, or the reverse.
+fn preview(place: &Place, names: &[Vec<u8>], word: &str, must_exist: bool, quiet: bool) -> Result<()> {
+    let request = Request::SnapshotList { volume: names[0][..].into() };
+    let Response::Snapshots(found) = ask(place, Access::Look, &request, quiet)? else { return Err(strange()) };
+    let (name, volume) = (show(&names[1]), show(&names[0]));
+    let own = found.snapshots.iter().find(|snapshot| snapshot.name.as_bytes() == names[1]);
+    match (own, must_exist) {
+        (None, true) => {
+            let hint = "`senesce fs snapshot list` prints their names";
+            Err(usage(format!("volume {volume} has no snapshot {name}"), Some(hint)))
+        }
+        (Some(_), false) => {
+            Err(usage(format!("volume {volume} has a snapshot {name} already"), Some("give another name")))
+        }
+        (own, _) => {
+            let bytes = own.map_or(String::new(), |own| format!(" ({})", Bytes(own.bytes)));
+            println!("{place}: snapshot {name}{bytes} of volume {volume} would be {word}; nothing was changed");
+            Ok(())
+        }
+    }
+}
+
 /// Deletes a snapshot, or all that its volume has more.
 fn remove(args: &FsOfSnapshotArgs, restores: bool, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 2..=2)?;
+    if args.dry_run {
+        return preview(&place, &names, if restores { "restored" } else { "deleted" }, true, quiet);
+    }
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let (request, word) = match restores {
         true => (Request::SnapshotRestore { volume, name }, "restored"),

@@ -73,7 +73,7 @@ fn offline(place: &Place, args: &FsTierArgs, request: &Request, quiet: bool) -> 
 
 fn print(args: &FsTierArgs, place: &Place, done: &Tiered) {
     println!(
-        "{place}: {} of {} blocks are cold and lie in {} new objects; {} could not be read",
+        "{place}: {} of {} blocks are cold and are in {} new objects; {} could not be read",
         done.tiered_blocks, done.looked_at, done.objects_tiered, done.unread
     );
     if args.prices.is_some() {

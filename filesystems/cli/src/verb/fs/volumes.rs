@@ -14,7 +14,10 @@ use super::{
     reclaim::print_reclaimed,
     send_request::{Access, ask, strange, with_format},
 };
-use crate::args::{FsCloneArgs, FsLookArgs, FsOfVolumeArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeVerb};
+use crate::{
+    args::{FsCloneArgs, FsLookArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeDeleteArgs, FsVolumeVerb},
+    exit::usage,
+};
 
 /// The JSON output of `fs clone`.
 #[derive(Serialize, JsonSchema)]
@@ -66,10 +69,17 @@ pub fn clone(args: &FsCloneArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn delete(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
+fn delete(args: &FsVolumeDeleteArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
+    let FsVolumeDeleteArgs { of: args, dry_run } = args;
     let (place, names) = split(&args.words, &args.drives, 1..=1)?;
     let name = &names[0];
+    if *dry_run {
+        let found = find_volume(&place, name, quiet)?;
+        let found = found.ok_or_else(|| usage(format!("{place} has no volume {}", show(name)), Some(LISTS)))?;
+        println!("{place}: would be deleted: {}; nothing was changed", line(&found));
+        return Ok(());
+    }
     let request = Request::VolumeDelete { name: name[..].into() };
     let Response::Deleted(deleted) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     let document = VolumeDocument { deleted: String::from_utf8_lossy(name).into_owned(), space: deleted.clone() };
@@ -78,8 +88,27 @@ fn delete(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     print_reclaimed(&deleted, document, &line)
 }
 
+/// The hint for a volume that does not exist.
+const LISTS: &str = "`senesce fs volume list` prints their names";
+
+fn find_volume(place: &Place, name: &[u8], quiet: bool) -> Result<Option<VolumeStat>> {
+    match ask(place, Access::Look, &Request::VolumeList, quiet)? {
+        Response::Volumes(found) => Ok(found.volumes.into_iter().find(|volume| volume.name.as_bytes() == name)),
+        _ => Err(strange()),
+    }
+}
+
 fn create(args: &FsVolumeCreateArgs, quiet: bool) -> Result<()> {
     let place = Place::of(&args.place)?;
+    if args.dry_run {
+        return match find_volume(&place, args.name.as_bytes(), quiet)? {
+            Some(_) => Err(usage(format!("{place} has a volume {} already", args.name), Some("give another name"))),
+            None => {
+                println!("{place}: volume {} would be made; nothing was changed", args.name);
+                Ok(())
+            }
+        };
+    }
     let seed = args.seed.map_or_else(|| Seed(0).derive(&format!("names of volume {}", args.name)), Seed);
     let request = Request::VolumeCreate {
         name: args.name.as_str().into(),

@@ -16,7 +16,7 @@ use crate::{table::render_table, version};
 pub struct Reproduction {
     /// The name of the schema and its version.
     schema: &'static str,
-    /// The version of senesce.
+    /// The version and the commit of senesce.
     senesce_version: &'static str,
     /// BLAKE3 of the executable.
     senesce_build: String,
@@ -120,7 +120,7 @@ impl Reproduction {
         let tally = Tally::of(experiments.iter().flat_map(|row| &row.parts).flat_map(|part| &part.record.figures));
         Self {
             schema: version::REPRODUCTION,
-            senesce_version: env!("CARGO_PKG_VERSION"),
+            senesce_version: senesce_cli::VERSION,
             senesce_build: made.build,
             made_at: made.at,
             scale,
@@ -157,8 +157,10 @@ pub fn render(table: &Reproduction) -> String {
         "Published experiments (Storage Gardening, FAST 2019) and ours; {}. Times are a model's.\n",
         tell_scale(table.scale)
     );
+    let smoke = smoke_test(table.scale);
+    smoke.iter().for_each(|smoke| text.push_str(&format!("{smoke}\n")));
     for Row { name, setup, status, tally, why, parts, paper } in &table.experiments {
-        let mark = if *status == "run" { tell_tally(tally) } else { (*status).to_owned() };
+        let mark = if *status == "run" && smoke.is_none() { tell_tally(tally) } else { (*status).to_owned() };
         text.push_str(&format!("\n{name}  {mark}: {setup}\n     published: {paper}\n"));
         if !why.is_empty() {
             text.push_str(&format!("     {why}\n"));
@@ -166,6 +168,11 @@ pub fn render(table: &Reproduction) -> String {
         let lines: Vec<Vec<String>> = parts
             .iter()
             .flat_map(|Shown { record, .. }| record.figures.iter().map(|figure| line(figure, &record.kind)))
+            .map(|mut line| {
+                // The last column is the verdict.
+                line.truncate(line.len() - usize::from(smoke.is_some()));
+                line
+            })
             .collect();
         let heading = ["", "figure", "", "published", "section", "ours", "ratio", ""].map(str::to_owned).to_vec();
         if !lines.is_empty() {
@@ -173,7 +180,8 @@ pub fn render(table: &Reproduction) -> String {
         }
         for ShownFigure { name, cause, fitted, verdict, .. } in parts.iter().flat_map(|part| &part.record.figures) {
             let verdict = verdict.map_or("", Verdict::words);
-            cause.iter().for_each(|cause| text.push_str(&format!("     {verdict}: {name}: {cause}\n")));
+            let cause = cause.iter().filter(|_| smoke.is_none());
+            cause.for_each(|cause| text.push_str(&format!("     {verdict}: {name}: {cause}\n")));
             fitted.iter().for_each(|how| text.push_str(&format!("     fitted: {name}: {how}\n")));
         }
         for note in parts.iter().flat_map(|part| &part.record.notes) {
@@ -183,8 +191,19 @@ pub fn render(table: &Reproduction) -> String {
     let parts = || table.experiments.iter().flat_map(|row| &row.parts);
     text.push_str(&print_circumstances(&table.common, &table.senesce_build, parts()));
     let of = |status: &str| table.experiments.iter().filter(|row| row.status == status).count();
-    text.push_str(&format!("\n{} Experiments not run: {}.\n", table.summary, of("not run")));
+    let summary = smoke.as_deref().unwrap_or(&table.summary);
+    text.push_str(&format!("\n{summary} Experiments not run: {}.\n", of("not run")));
     text
+}
+
+/// The sentence about a scale that runs only a share of the turnovers. `None` for all others.
+pub(super) fn smoke_test(scale: Scale) -> Option<String> {
+    let percent = scale.turnover_percent;
+    (percent < 100).then(|| {
+        format!(
+            "A smoke test with {percent}% of the turnovers: its verdicts mean nothing. They show only that all of it runs."
+        )
+    })
 }
 
 /// The numbers of an experiment that are met; its directions, if it has no number.

@@ -32,6 +32,10 @@ pub fn mkfs(args: &FsMkfsArgs, quiet: bool) -> Result<()> {
     let size = size(args, place.path())?;
     let (options, keys) = options(args, if place.path().exists() { size_of(place.path())? } else { size })?;
     let zeroed = zeroed(args, place.path(), &options)?;
+    if args.dry_run {
+        println!("{place}: an evergreen would be made; nothing was written");
+        return Ok(());
+    }
     let claim = held.open(size, Bytes(0), zeroed)?;
     let mut bar = Stretch::for_stderr(quiet, "writing zeros", "bytes", claim.to_zero());
     let device = claim.wipe(&mut bar)?;
