@@ -41,14 +41,14 @@ pub struct GitSource {
     origin: String,
     git_version: String,
     /// The model of a synthetic history that follows a model file.
-    model: Option<HistoryModel>,
+    model: Option<Box<HistoryModel>>,
 }
 
 impl GitSource {
     /// Opens the plan's history, and checks the objects of the commits that the plan pulls.
     pub(super) fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
-        let model = plan.history.like.as_deref().map(super::synthetic::read_model).transpose()?;
-        let (repository, origin) = repository(plan, model.as_ref(), spool, owners)?;
+        let model = plan.history.like.as_deref().map(super::synthetic::read_model).transpose()?.map(Box::new);
+        let (repository, origin) = repository(plan, model.as_deref(), spool, owners)?;
         let options =
             HistoryOptions { tip: plan.history.tip.clone(), first_parent: plan.history.first_parent, limit: None };
         let history = History::open(&repository, options)?;
