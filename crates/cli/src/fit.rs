@@ -5,7 +5,7 @@ use std::{io::IsTerminal, os::fd::AsFd};
 
 /// A table has at least this number of columns; other lines are sentences.
 const LEAST_COLUMNS: usize = 3;
-/// A path is shortened to this number of letters at least, or left out.
+/// The shortest form of a path, in letters. With less space, its column is left out.
 const LEAST_PATH: usize = 16;
 /// The narrowest width that is fitted to.
 const LEAST_WIDTH: usize = 40;
@@ -95,7 +95,8 @@ fn table_at(lines: &[&str]) -> usize {
     length
 }
 
-/// Shortens the column `path` to `columns` if the columns before it leave [`LEAST_PATH`] of them.
+/// Shortens the column `path` so that the line fits `columns`, if at least [`LEAST_PATH`] letters
+/// are left for it.
 fn shorten_paths(rows: &mut [Vec<char>], all: &[(usize, usize)], columns: usize) {
     let is_path = |(start, _): &&(usize, usize)| {
         rows.iter().any(|row| row.get(*start..*start + 4).is_some_and(|name| name == ['p', 'a', 't', 'h']))

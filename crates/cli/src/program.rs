@@ -66,8 +66,8 @@ fn complete(arguments: &[OsString]) -> bool {
     if env::var_os("COMPLETE").is_none() {
         return false;
     }
-    // The shell completes a command line. Without senesce-fs of this version, `fs` and `garden`
-    // have no words.
+    // The shell completes a command line. Without senesce-fs of this version, the arguments of `fs`
+    // and `garden` are not completed.
     if arguments.len() > 1 && engines().is_alike() {
         let _ = engines().hand_over();
     }

@@ -267,7 +267,7 @@ fn checkpoint_text(arm: &str, (pulls, unit): (u64, &str), cured: bool, phases: &
     format!("{arm} checkpoint at {pulls} {unit}{after}: {total:.0} s since the last{parts}")
 }
 
-/// A growing number: a bar on a terminal, a line now and then elsewhere.
+/// A growing number: a bar on a terminal, a line at most every [`LINE_PAUSE`] elsewhere.
 pub struct Counter {
     what: String,
     of: Option<u64>,
@@ -282,8 +282,8 @@ fn rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
 }
 
 impl Counter {
-    /// Shown unless the user wants no progress. `what` is counted. `of`: about this number in all,
-    /// if it is known; the bar then has an ETA.
+    /// Shown unless the user wants no progress. `what` names the counted things. `of` is the
+    /// approximate total if it is known; the bar then has an ETA.
     pub fn for_stderr(quiet: bool, what: &str, of: Option<u64>) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = (!quiet && is_terminal).then(|| {

@@ -3,8 +3,8 @@
 use senesce_core::statistics::Comparison;
 use senesce_report::{count, three_digits};
 
-/// A value of a figure: whole numbers as counts, others with three significant digits. 1 is the
-/// highest layout score, and is no count.
+/// A value of a figure: whole numbers as counts, others with three significant digits. 1 can
+/// be a layout score, so it is no count.
 pub fn tell_value(value: f64) -> String {
     match value.fract() == 0.0 && (2.0..1e15).contains(&value) {
         true => count(value as u64),

@@ -28,8 +28,7 @@ impl MainLine {
     ///
     /// A repository often starts with a few files. Its first commits differ from all later ones.
     ///
-    /// Files are regular files and symbolic links; submodules have no files. Errors: an object is
-    /// missing or damaged.
+    /// Symbolic links count as files; submodules do not. Errors: an object is missing or damaged.
     ///
     /// Cost: reads each tree that differs from the one before, and the header of each blob.
     pub fn open(history: History) -> Result<Self, Error> {

@@ -79,8 +79,8 @@ pub enum Judge {
 pub struct Judged {
     /// The grade on that device.
     pub grade: Grade,
-    /// The slowdown against a fresh copy on that device. Of an unknown device, the largest of the
-    /// models that it is judged as. `None` if there is nothing to read.
+    /// The slowdown against a fresh copy on that device. `None` if the device is unknown or there
+    /// is nothing to read. An unknown device has a slowdown for each model that it is judged as.
     pub slowdown: Option<f64>,
     /// The device.
     pub device: JudgedDevice,
@@ -154,14 +154,13 @@ impl Judge {
         };
         let judgements: Vec<DeviceJudgement> = costs.iter().map(judgement).collect();
         let used = &judgements[..self.models().min(judgements.len())];
-        let grade = match used {
-            _ if !has_content => Grade::Nothing,
-            [] => Grade::Nothing,
-            [first, rest @ ..] if rest.iter().all(|other| other.grade == first.grade) => first.grade,
-            _ => Grade::Undecided,
+        let (grade, slowdown) = match used {
+            _ if !has_content => (Grade::Nothing, None),
+            [] => (Grade::Nothing, None),
+            [only] => (only.grade, Some(only.slowdown)),
+            [first, rest @ ..] if rest.iter().all(|other| other.grade == first.grade) => (first.grade, None),
+            _ => (Grade::Undecided, None),
         };
-        let largest = used.iter().map(|judgement| judgement.slowdown).reduce(f64::max);
-        let slowdown = largest.filter(|_| has_content);
         let judged_as = used.iter().map(|judgement| judgement.device.clone()).collect();
         let (kind, description) = match self {
             Self::Named => (None, None),
@@ -217,7 +216,7 @@ pub(crate) mod tests {
         // An unknown device has a single grade only if both models agree.
         let unknown = || found(MediumKind::Unknown, "virtio disk vda");
         let judged = unknown().judge(&[hdd.clone(), nvme.clone()], true);
-        assert_eq!((judged.grade, judged.slowdown), (Grade::Undecided, Some(8.5)), "the largest of both models");
+        assert_eq!((judged.grade, judged.slowdown), (Grade::Undecided, None));
         let judged = unknown().judge(&[hdd.clone(), hdd.clone(), nvme], true);
         assert_eq!(judged.grade, Grade::BadlyAged);
         assert_eq!(Judge::Named.judge(std::slice::from_ref(&hdd), true).grade, Grade::BadlyAged);

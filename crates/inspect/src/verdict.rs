@@ -30,7 +30,6 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
     if has_noticeable_loss(cost) {
         text.push_str(&attribute(inspection, cost));
     }
-    text.push_str(inspection.gaps.without_metadata());
     if let Some(free) = &inspection.free_space {
         // Free extents below the natural transfer size are not serious enough for the verdict.
         let is_grave = |finding: &FreeSpaceWarning| !matches!(finding, FreeSpaceWarning::BelowNaturalTransfer { .. });
@@ -40,6 +39,7 @@ pub(crate) fn compute_verdict(inspection: &Inspection) -> String {
             text.push_str(&format!(" Free space: {}.", grave.join("; ")));
         }
     }
+    text.push_str(inspection.gaps.without_metadata());
     text
 }
 

@@ -187,7 +187,7 @@ fn of_lines(model: &Model, figure: &Figure<'_>) -> Vec<Change> {
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
 }
 
-/// One ratio over another. Ratios have no values to draw from, so the interval spans both.
+/// One ratio divided by another. Ratios have no values to draw from, so the interval spans both.
 fn over_ratio(new: &Spread, old: &Spread) -> Option<Spread> {
     (old.median > 0.0 && old.low > 0.0).then(|| Spread {
         count: new.count.min(old.count),

@@ -52,7 +52,7 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     sentences
 }
 
-/// The effect, and what the volumes themselves changed by.
+/// The effect, and how the volumes changed from their own first cost.
 fn lead_of(effect: String, own: Option<String>) -> String {
     [Some(effect), own].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
@@ -176,7 +176,7 @@ impl<'m> OfArm<'m> {
         if least == most { format!("{most}×") } else { format!("{least}–{most}×") }
     }
 
-    /// The volumes of [`Self::range`]: `nearly full to roomy`; none if both have one factor.
+    /// The volumes of [`Self::range`]: `nearly full to roomy`; none if both have the same factor.
     fn volume_words(&self) -> Option<String> {
         match self.volumes.as_slice() {
             [(role, _)] => Some(words(*role).to_owned()),
@@ -189,8 +189,8 @@ impl<'m> OfArm<'m> {
         }
     }
 
-    /// `6.7× (nearly full) and 7.0× (roomy)`; `6.7× and 7.0×` if the volumes are known; `12×` if
-    /// both have one factor.
+    /// `6.7× (nearly full) and 7.0× (roomy)`; `6.7× and 7.0×` if the text before names the
+    /// volumes; `12×` if both have the same factor.
     fn factors(&self, are_known: bool) -> String {
         let factor = |ratio: &Spread| format!("{}×", two_digits(ratio.median));
         if self.volumes.len() > 1 && !self.has_two_factors() {

@@ -94,11 +94,11 @@ pub fn inspection_screen(inspection: &Json) -> String {
         line(&format!("not counted as plain data: {}", special.join(" · ")));
     }
     free_space(&inspection["free_space"], &mut line);
-    losers(inspection, "worst_directories", "worst directories", &mut line);
-    let loses = |loser: &Json| loser["lost_seconds"].as_f64().is_some_and(|lost| lost >= LEAST_LOSS_SECONDS);
+    losers(inspection, "worst_directories", ("worst directories", 0.0), &mut line);
+    let loses = |loser: &Json| has_lost(loser, LEAST_LOSS_SECONDS);
     match (list(&inspection["worst_files"]).next(), list(&inspection["worst_files"]).any(loses)) {
         (None, _) => {}
-        (Some(_), true) => losers(inspection, "worst_files", "worst files", &mut line),
+        (Some(_), true) => losers(inspection, "worst_files", ("worst files", LEAST_LOSS_SECONDS), &mut line),
         (Some(_), false) => line("\nworst files: no file loses 100 ms or more (model)"),
     }
     for warning in list(&inspection["warnings"]) {
@@ -229,21 +229,26 @@ fn allocation_areas(group: &Json, line: &mut impl FnMut(&str)) {
     ));
 }
 
-fn losers(inspection: &Json, key: &str, heading: &str, line: &mut impl FnMut(&str)) {
-    let found = &inspection[key];
-    if list(found).next().is_none() {
+fn has_lost(loser: &Json, least_seconds: f64) -> bool {
+    loser["lost_seconds"].as_f64().is_some_and(|lost| lost >= least_seconds)
+}
+
+/// A table of those that lose at least so many seconds.
+fn losers(inspection: &Json, key: &str, (heading, least): (&str, f64), line: &mut impl FnMut(&str)) {
+    let found: Vec<&Json> = list(&inspection[key]).filter(|loser| has_lost(loser, least)).collect();
+    if found.is_empty() {
         return;
     }
     let device = words(&inspection["costs"][0]["device"]);
     line(&format!("\n{heading}: time lost on {} (model)\n", short(&device)));
-    let paths: Vec<String> = list(found).map(|loser| path_of(&inspection["target"], loser)).collect();
+    let paths: Vec<String> = found.iter().map(|loser| path_of(&inspection["target"], loser)).collect();
     let width = paths.iter().map(|path| path.chars().count()).max().unwrap_or(0);
     // The path comes early: narrow terminals show the first columns.
     line(&format!(
         "{:>11}  {:>8}  {:<width$}  {:>9}  {:>7}  {:>7}  {:>5}",
         "lost", "slowdown", "path", "read", "files", "extents", "score"
     ));
-    for (loser, path) in list(found).zip(paths) {
+    for (loser, path) in found.into_iter().zip(paths) {
         line(&format!(
             "{:>11}  {:>8}  {path:<width$}  {:>9}  {:>7}  {:>7}  {:>5}",
             seconds(&loser["lost_seconds"]),

@@ -107,19 +107,21 @@ pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     let (now, best) = (cost["seconds"]["as_it_lies"].as_f64()?, cost["seconds"]["best_order"].as_f64()?);
     let is_far = now - best >= LEAST.0 && now >= LEAST.1 * best;
     let is_young = judged["grade"] == "young";
+    // A small loss needs no cure.
+    let is_aged = ["somewhat-aged", "aged", "badly-aged"].iter().any(|grade| judged["grade"] == *grade);
     let target = &inspection["target"];
     let is_mounted = target["mount_point"].is_string();
     let is_movable = inspection[DEFRAG_REFUSAL].is_null()
         && target["file_system"].as_str().is_some_and(|kind| MOVABLE.iter().any(|known| kind.starts_with(known)));
     let is_worth = inspection["defrag"]["worth"] != "no";
     let time = format!("{} on {}", seconds(best), device_of(cost));
-    let hint = match (is_young, is_mounted) {
-        (true, true) => {
+    let hint = match (is_young, is_aged, is_mounted) {
+        (true, _, true) => {
             format!(
                 "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {time}."
             )
         }
-        (false, false) => format!("To cure it, mount it and run `senesce defrag MOUNTPOINT`: best order {time}."),
+        (_, true, false) => format!("To cure it, mount it and run `senesce defrag MOUNTPOINT`: best order {time}."),
         _ => return None,
     };
     (is_far && is_movable && is_worth).then_some(hint)

@@ -79,8 +79,8 @@ pub(crate) fn own_costs(
     volumes.iter().filter_map(sentence).collect()
 }
 
-/// How the slower volumes changed from their own first cost, if an arm did not change: a fresh copy
-/// that got faster raises a slowdown, too.
+/// How the slower volumes changed from their own first cost. `None` if every arm changed. A fresh
+/// copy that became faster raises a slowdown, too.
 ///
 /// `limit` returns the ratios of an arm that are no difference.
 pub(crate) fn own_changes(

@@ -32,7 +32,7 @@ pub(crate) struct LineFigure<'m> {
     pub from_zero: bool,
     /// The largest value that a figure can have; the axis ends there.
     pub limit: Option<f64>,
-    /// The least range of the axis, so that small differences look small.
+    /// The minimum range of the axis, so that small differences look small.
     pub least: Option<(f64, f64)>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn line_figure(
     }
 }
 
-/// The least range of an axis of slowdowns.
+/// The minimum range of an axis of slowdowns.
 pub(crate) const LEAST_SLOWDOWNS: (f64, f64) = (0.5, 2.0);
 
 /// The axis of the checkpoints.

@@ -160,7 +160,7 @@ pub struct BenchArgs {
 /// A verb of `bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchVerb {
-    /// List the benchmarks of --personality: mail, file, web and database servers.
+    /// List or print personalities: mail, file, web and database servers.
     #[command(after_long_help = "Examples:\n  \
         senesce bench personality list\n  \
         senesce bench personality show varmail > mine.toml     every parameter; then bench --personality mine.toml")]

@@ -129,7 +129,7 @@ pub struct ExportArgs {
     ///
     /// Tables: cells, grep, load, layout, modelled, trace, trace_buckets, maps, free_space, aging,
     /// latency, steps, cures, circumstances. docs/reference/tables.md explains their columns.
-    /// With --out also all.
+    /// With --out, `all` names every table.
     #[arg(long, value_name = "TABLE", group = "format", add = ArgValueCandidates::new(complete::tables))]
     pub csv: Option<String>,
     /// With --csv: write TABLE.csv into this directory.
@@ -359,9 +359,10 @@ pub struct SynthArgs {
     /// Path of the new bare repository. It must not exist.
     #[arg(required_unless_present = "like")]
     pub path: Option<PathBuf>,
-    /// Fit a model to the history of this repository (a path or URL), and compare both.
+    /// Fit a model to the history of this repository, a path or URL.
     ///
-    /// The model has counts, shares and sizes, but no names and no contents.
+    /// Prints how near a synthetic history comes. The model has counts, shares and sizes, but no
+    /// names and no contents.
     #[arg(long, value_name = "REPO", conflicts_with = "model")]
     pub like: Option<String>,
     /// The new file for the model of --like. It must not exist.

@@ -357,7 +357,7 @@ pub enum DeviceVerb {
     /// Measure a device, which is only read, and fit a description to it.
     #[command(after_long_help = "Examples:\n  \
         sudo senesce device calibrate /dev/nvme0n1 --out mine.toml\n  \
-        sudo senesce device calibrate /dev/sdb --base hdd-7200 --out big.toml     a disk that has no model here\n  \
+        sudo senesce device calibrate /dev/sdb --base hdd-7200 --out big.toml     a disk without a built-in model\n  \
         senesce inspect / --device mine.toml")]
     Calibrate {
         /// A block device, or a large file without holes.

@@ -95,8 +95,9 @@ pub enum Verb {
         sudo senesce defrag /srv/data --budget 10GiB --idle   the best 10 GiB, while no other program waits for I/O\n  \
         sudo senesce defrag /home --order sorted --max-seconds 3600\n  \
         senesce defrag ~/src --dry-run --json | jq '.worth'\n\n\
-        On ext4, XFS with reflink and Btrfs, mounted and in use. A kill or a power cut at any moment loses nothing and leaves\n\
-        nothing in the file system; a second run continues.")]
+        On ext4, XFS with reflink and Btrfs, mounted and in use. A kill at any moment loses nothing and leaves\n\
+        nothing in the file system; a second run continues. A power cut neither, but on ext4 it can lose a write\n\
+        that another program synced during a step (docs/how-to/defrag.md).")]
     Defrag(DefragArgs),
     /// Trace the block requests of a device during a command: layout score, seeks, cost.
     #[command(after_long_help = "Examples:\n  \

@@ -45,7 +45,7 @@ pub fn export(args: ExportArgs) -> Result<()> {
     }
 }
 
-/// The name of all tables.
+/// The value of `--csv` that names all tables.
 const ALL: &str = "all";
 
 /// Writes each table to a file of its name in a new or an empty directory.

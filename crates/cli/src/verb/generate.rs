@@ -91,7 +91,7 @@ _senesce_joined() {
 pub fn man(args: &ManArgs) -> Result<()> {
     let names_engine = args.verb.first().is_some_and(|verb| verb == "fs" || verb == "garden");
     // Only senesce-fs knows the arguments of `fs` and `garden`. Without it, or with one of another
-    // version, the others have pages.
+    // version, this program makes the pages of the other commands.
     if names_engine || engines().is_alike() {
         engines().hand_over()?;
     }

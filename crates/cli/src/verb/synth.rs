@@ -1,6 +1,7 @@
 //! `senesce synth`: a synthetic git history.
 
 use std::{
+    cell::RefCell,
     fs::File,
     io::Write,
     path::{Path, PathBuf},
@@ -8,9 +9,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::{Printable, Seed};
-use senesce_experiment::{Error, GitSource, read_description};
+use senesce_experiment::{Error, GitSource, Interrupted, read_description};
 use senesce_gitsource::import_synthetic;
-use senesce_volume::{Host, LinuxHost};
+use senesce_volume::{Host, LinuxHost, install_signal_cleanup, interrupted};
 use senesce_workload::synthetic::{
     FittedHistory, HistoryModel, SyntheticHistory, SyntheticParameters, compute_synthetic_statistics, fit_history,
     render_fit, render_statistics,
@@ -19,11 +20,15 @@ use senesce_workload::synthetic::{
 use super::{home::with_home, place::check_new_files};
 use crate::{args::SynthArgs, machine::trusted_owners};
 
-/// Makes the repository, and shows its statistics beside the real ones if asked. With `--like`,
-/// fits a model first.
+/// Makes the repository, and shows its statistics beside the real ones if requested. With
+/// `--like`, fits a model first.
 pub fn synth(args: SynthArgs, quiet: bool) -> Result<()> {
     check_new_files([&args.path, &args.out])?;
     let model = match (&args.like, &args.model) {
+        (Some(repo), _) if args.dry_run => {
+            println!("{}: a model of its history would be fitted", Printable::new(repo));
+            return Ok(());
+        }
         (Some(repo), _) => Some(fit(&args, repo, quiet)?),
         (None, Some(file)) => Some(read_model(file)?),
         (None, None) => None,
@@ -52,7 +57,7 @@ fn make(path: &Path, history: SyntheticHistory, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-/// The history of the arguments, at its start.
+/// The history that the arguments describe, at its start.
 fn follow(args: &SynthArgs, model: Option<&HistoryModel>) -> Result<SyntheticHistory> {
     let seed = Seed(args.seed);
     let Some(model) = model else {
@@ -75,6 +80,7 @@ fn read_model(file: &Path) -> Result<HistoryModel> {
 
 /// Fits a model to the history of `repo`, prints how near it comes, and writes it to `--out`.
 fn fit(args: &SynthArgs, repo: &str, quiet: bool) -> Result<HistoryModel> {
+    install_signal_cleanup().context("cannot handle signals")?;
     let fitted = with_home(|custodian| {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-synth")?;
         fit_in(repo, scratch, args.trust_repo, quiet)
@@ -98,18 +104,25 @@ fn fit_in(repo: &str, scratch: PathBuf, trust_repo: bool, quiet: bool) -> Result
     tell("reading the history");
     let mut line = GitSource::open_main_line(repo, &scratch.join("spool"), &trusted_owners(trust_repo))?;
     let start = std::mem::take(&mut line.start);
-    let mut failed = None;
+    // The statistics read the history once, commit by commit, so it never is in memory.
+    let failed = RefCell::new(None);
     let commits = std::iter::from_fn(|| {
+        if interrupted().is_some() {
+            return None;
+        }
         line.next_commit().unwrap_or_else(|error| {
-            failed = Some(error);
+            *failed.borrow_mut() = Some(error);
             None
         })
     });
     let fitted = fit_history(repo, start, commits, &mut |round, rounds| {
         tell(&format!("fitting: synthetic history {round} of {rounds}"));
-        true
+        failed.borrow().is_none() && interrupted().is_none()
     });
-    match failed {
+    if let Some(signal) = interrupted() {
+        return Err(Error::from(Interrupted { signal }).into());
+    }
+    match failed.into_inner() {
         Some(error) => Err(error).context("cannot read the history"),
         None => Ok(fitted.map_err(Error::from)?),
     }

@@ -66,7 +66,7 @@ pub(super) fn find_journal(path: &Path) -> Journal {
 /// Moves files on an ext4, as the module describes.
 pub(super) struct Ext4Mover {
     pub block_bytes: u64,
-    /// Whether the file system may have no journal. Then each moved file is written by itself.
+    /// Whether the file system may have no journal. Then the mover also syncs each moved file.
     pub may_lack_journal: bool,
     pub moves_programs: bool,
 }
@@ -179,7 +179,7 @@ fn drop_large_pages(file: &File, start: u64, length: u64) {
 /// those of a file with more than four, an exchange does not change the inode. `fsync` then waits
 /// for nothing. A change of the donor's inode is in the transaction of the exchange or a later one.
 fn commit(donor: &File) -> Result<(), Skip> {
-    // The kernel changes the inode also if the mode stays.
+    // The kernel changes the inode even if the mode stays the same.
     fchmod(donor, Mode::RUSR | Mode::WUSR).map_err(Skip::of)?;
     donor.sync_all().map_err(|error| Skip::io(&error))
 }

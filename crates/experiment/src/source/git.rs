@@ -47,7 +47,8 @@ pub struct GitSource {
 impl GitSource {
     /// Opens the plan's history, and checks the objects of the commits that the plan pulls.
     pub(super) fn open(plan: &Plan, spool: &Path, owners: &TrustedOwners) -> Result<Self, Error> {
-        let model = plan.history.like.as_deref().map(super::synthetic::read_model).transpose()?.map(Box::new);
+        let model = plan.history.like.as_deref().map(|name| super::synthetic::read_model(name, spool));
+        let model = model.transpose()?.map(Box::new);
         let (repository, origin) = repository(plan, model.as_deref(), spool, owners)?;
         let options =
             HistoryOptions { tip: plan.history.tip.clone(), first_parent: plan.history.first_parent, limit: None };

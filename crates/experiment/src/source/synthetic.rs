@@ -11,7 +11,7 @@ use crate::{
     Error,
     arm::check_signal,
     description::read_description,
-    durable_files::{sync_entry, sync_tree},
+    durable_files::{sync_entry, sync_tree, write_durably},
     plan::Synthetic,
 };
 
@@ -21,11 +21,22 @@ pub(super) fn linux_like(synthetic: &Synthetic, seed: Seed) -> Result<SyntheticH
     Ok(SyntheticHistory::new(parameters)?)
 }
 
-/// Reads the model file of the key `history.like`.
-pub(super) fn read_model(name: &str) -> Result<HistoryModel, Error> {
+/// Reads the model file of the key `history.like`, and keeps it in the spool.
+///
+/// Later calls read the kept model. The repository in the spool follows that one, so a changed file
+/// must not change the log of a run that continues.
+pub(super) fn read_model(name: &str, spool: &Path) -> Result<HistoryModel, Error> {
+    let kept = spool.join("history-model.toml");
+    if kept.exists() {
+        let text = read_description(&kept).map_err(Error::io("read the model", &kept))?;
+        return Ok(HistoryModel::parse(&text, name)?);
+    }
     let path = Path::new(name);
     let text = read_description(path).map_err(Error::io("read the model", path))?;
-    Ok(HistoryModel::parse(&text, name)?)
+    let model = HistoryModel::parse(&text, name)?;
+    std::fs::create_dir_all(spool).map_err(Error::io("create", spool))?;
+    write_durably(&kept, text.as_bytes())?;
+    Ok(model)
 }
 
 /// Makes the repository at `path`, unless it exists. The name appears only when the repository is

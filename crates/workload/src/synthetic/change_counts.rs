@@ -51,7 +51,7 @@ pub(super) const COMBINATIONS: [[bool; 4]; 15] = {
     ]
 };
 
-/// The numbers of files at which the rows of a model end. Later files belong to a last row.
+/// The numbers of files at which the rows of a model end. Larger numbers belong to the last row.
 pub(super) const ROW_ENDS: [u64; 4] = [1, 3, 9, 49];
 
 /// The kinds of Linux. Documented over all sizes: M only 90.0%, A+M 5.1%, M+D 1.1%, A+M+D 0.9%,

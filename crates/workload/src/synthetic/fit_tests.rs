@@ -65,24 +65,6 @@ fn a_fit_and_its_model_file_are_deterministic() {
 }
 
 #[test]
-fn a_model_has_no_names_of_its_history() {
-    let parameters = SyntheticParameters { seed: Seed(2), start_files: 500, commits: 100 };
-    let (mut start, mut commits) = main_line(SyntheticHistory::new(parameters).expect("in range"));
-    let secret = |path: &RelPath| RelPath::new(&[b"secret-", path.as_bytes()].concat()).expect("a path");
-    start.iter_mut().for_each(|(path, _)| *path = secret(path));
-    for change in commits.iter_mut().flat_map(|commit| &mut commit.changes) {
-        match change {
-            HistoryChange::Add { path, .. } | HistoryChange::Modify { path, .. } | HistoryChange::Delete { path } => {
-                *path = secret(path);
-            }
-            HistoryChange::Rename { from, to, .. } => (*from, *to) = (secret(from), secret(to)),
-        }
-    }
-    let fitted = fit_history("test", start, commits, &mut |round, _| round < 2).expect("it is long enough");
-    assert!(!fitted.model.to_text().contains("secret"));
-}
-
-#[test]
 fn histories_that_are_too_short_are_refused() {
     let file = |name: String| (RelPath::new(name.as_bytes()).expect("a path"), 10);
     let files = |n: u32| (0..n).map(move |i| file(format!("f{i}"))).collect::<Vec<_>>();
@@ -117,6 +99,8 @@ fn model_files_with_a_fault_are_refused() {
         ("commits = 34000", "commits = 10000001", "m: commits must be at most"),
         ("merges = 200000", "merges = 1000001", "m: merges must be at most"),
         ("merges = 200000", "merges = 200000\nextra = 1", "m: unknown field"),
+        ("[[0, 1], [560000, 1]", "[[0, 0], [560000, 1]", "m: touched.plain must be at least 1"),
+        ("[[0, 1], [170000, 1]", "[[0, 0], [170000, 1]", "m: touched.merges must be at least 1"),
         ("[0, 60]", "[1, 60]", "m: choice.heat must go from 0"),
         ("[100000, 250]", "[0, 250]", "m: choice.heat must be ascending"),
         ("[100000, 250]", "[100000, 30]", "m: choice.heat must be ascending"),
@@ -134,28 +118,47 @@ fn model_files_with_a_fault_are_refused() {
     }
 }
 
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+/// Ascending quantiles up to `most`, often with equal values and extremes.
+fn quantiles(least: u64, most: u64) -> impl proptest::strategy::Strategy<Value = Quantiles> {
+    use proptest::prelude::*;
+    let value = prop_oneof![Just(least), Just(most), least..=most, least..=(least + 3).min(most)];
+    proptest::collection::vec(value, 1..40).prop_map(|mut values| {
+        values.sort_unstable();
+        Quantiles::of(&values)
+    })
+}
 
-    /// Whatever numbers a model file has: it is refused, or a history follows it.
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+    /// A history follows every model that passes the check, and ends.
     #[test]
-    fn a_model_with_other_numbers_is_refused_or_followed(changes in proptest::collection::vec((0usize..2_000, 0u64..2_000_000), 1..12)) {
+    fn every_model_that_is_accepted_is_followed(
+        (plain, merges, files_per_directory) in (quantiles(1, 90), quantiles(1, 400), quantiles(1, 50)),
+        (added, deleted, renamed) in (quantiles(0, 1_000), quantiles(0, 1_000), quantiles(0, 1_000)),
+        (start, grown, change) in (quantiles(0, 90_000), quantiles(0, 90_000), quantiles(1, 90_000)),
+        weights in proptest::collection::vec(0u64..3, 15),
+        (files, top_files, merge_share) in (20u64..200, 0u64..30, proptest::sample::select(vec![0, 300_000, 1_000_000])),
+        depths in proptest::collection::vec(0u64..3, 1..8),
+        heat in quantiles(0, 200_000),
+    ) {
         let mut model = HistoryModel::linux_like().clone();
-        (model.files, model.commits) = (60, 40);
-        let text = model.to_text();
-        let mut words: Vec<String> = text.split_inclusive(|c: char| !c.is_ascii_digit()).map(str::to_owned).collect();
-        let numbers: Vec<usize> = (0..words.len()).filter(|&at| words[at].starts_with(|c: char| c.is_ascii_digit())).collect();
-        for (at, value) in changes {
-            let word = &mut words[numbers[at % numbers.len()]];
-            let end = word.chars().last().filter(|c| !c.is_ascii_digit());
-            // Large trees would only cost time.
-            let value = if at % 3 == 0 { value % 1_000 } else { value };
-            *word = format!("{value}{}", end.map(String::from).unwrap_or_default());
+        (model.files, model.commits, model.merges) = (files, 40, merge_share);
+        model.touched = Touched { plain, merges };
+        model.shares = Shares { added, deleted, renamed };
+        (model.sizes.start, model.sizes.added, model.sizes.change) = (start, grown, change);
+        for row in &mut model.kinds {
+            row.weights.copy_from_slice(&weights);
         }
-        if let Ok(mut model) = HistoryModel::parse(&words.concat(), "m") {
-            (model.files, model.commits) = (model.files.min(500), model.commits.min(40));
-            model.tree.top_files = model.tree.top_files.min(model.files - 1);
-            proptest::prop_assert!(SyntheticHistory::like(model, Seed(1)).count() >= 1);
+        model.tree = TreeShape { top_files, directories_by_depth: depths, files_per_directory };
+        model.choice.heat = heat;
+        let is_possible = weights.iter().any(|&weight| weight > 0)
+            && model.tree.directories_by_depth.iter().any(|&weight| weight > 0)
+            && top_files < files;
+        let checked = model.checked("m");
+        proptest::prop_assert_eq!(checked.is_ok(), is_possible);
+        if let Ok(model) = checked {
+            proptest::prop_assert!(SyntheticHistory::like(model, Seed(1)).filter(|commit| commit.main_line).count() == 41);
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::WorkloadError;
 
 /// Commits of the main line that a branch may start from.
 const BRANCH_POINTS: usize = 301;
+/// The most files that a history makes, removed ones included. A model of a stranger could state
+/// more than memory holds.
+const MOST_FILES: u64 = 20_000_000;
 /// A tree with fewer files loses none.
 const FEWEST_FILES: usize = 16;
 /// Commits with at most this number of modified files prefer larger files. Half of all commits
@@ -60,8 +63,8 @@ impl SyntheticHistory {
         Ok(Self::build(HistoryModel::linux_like().clone(), parameters))
     }
 
-    /// A history that follows `model`, at its start. It has as many files and commits as the model
-    /// states.
+    /// A history that follows `model`, at its start. It has the numbers of files and commits that
+    /// the model states.
     pub fn like(model: HistoryModel, seed: Seed) -> Self {
         let parameters = SyntheticParameters { seed, start_files: model.files, commits: model.commits };
         Self::build(model, parameters)
@@ -142,7 +145,7 @@ impl SyntheticHistory {
         let mut parent = self.main_line[(base - oldest) as usize];
         let (mut rest, mut part) = (touches, 1);
         while !rest.is_empty() {
-            let size = (self.model.touched.plain.sample(&mut self.rng) as usize).min(rest.len());
+            let size = (self.model.touched.plain.sample(&mut self.rng) as usize).clamp(1, rest.len());
             let (now, later) = rest.split_at(size);
             let changes = now.iter().map(|touch| touch.change.clone()).collect();
             let message = format!("Change {}, part {part}\n", self.main_commits);
@@ -178,7 +181,8 @@ impl SyntheticHistory {
         }
         dirs = self.with_files(dirs);
         let mut new_dir = None;
-        for _ in 0..counts.added {
+        let room = MOST_FILES.saturating_sub(self.tree.files.len() as u64);
+        for _ in 0..counts.added.min(room) {
             touches.push(self.add(&mut dirs, &mut new_dir, counts.added));
         }
         // Without a shuffle, each commit of the side branch would have only one kind of change.

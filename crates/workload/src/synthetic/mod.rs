@@ -45,7 +45,7 @@ pub use commit::{SyntheticChange, SyntheticCommit, SyntheticFile};
 pub use fast_import::write_fast_import;
 pub use fit::{FEWEST_COMMITS, FEWEST_START_FILES, FittedHistory, fit_history};
 pub use generator::SyntheticHistory;
-pub use model::{Choice, HISTORY_MODEL_FORMAT, HistoryModel, LARGEST_MODEL_BYTES, Shares, Sizes, Touched, TreeShape};
+pub use model::{Choice, HISTORY_MODEL_FORMAT, HistoryModel, Shares, Sizes, Touched, TreeShape};
 pub use parameters::SyntheticParameters;
 pub use quantiles::Quantiles;
 pub use reference::{REFERENCE, ReferenceFigure};

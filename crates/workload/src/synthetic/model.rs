@@ -14,9 +14,6 @@ use crate::WorkloadError;
 /// The version of the format of model files.
 pub const HISTORY_MODEL_FORMAT: &str = "senesce-history-model/1";
 
-/// The largest model file, bytes.
-pub const LARGEST_MODEL_BYTES: u64 = 1 << 20;
-
 /// The figures that a synthetic history follows. A model has counts, shares and sizes, but no names
 /// and no contents of the history that it was fitted to.
 ///
@@ -203,6 +200,8 @@ impl HistoryModel {
         ] {
             quantiles.check(most).map_err(field(name))?;
         }
+        within("touched.plain", self.touched.plain.at(0) > 0, "must be at least 1")?;
+        within("touched.merges", self.touched.merges.at(0) > 0, "must be at least 1")?;
         within("sizes.change", self.sizes.change.at(0) > 0, "must not have a change of 0")?;
         within("tree.files_per_directory", self.tree.files_per_directory.at(0) > 0, "must be at least 1")?;
         within("tree.top_files", self.tree.top_files < self.files, "must be less than files")?;
@@ -237,4 +236,4 @@ const FILES: std::ops::RangeInclusive<u64> = 20..=1_000_000;
 pub(super) const MOST_COMMITS: u64 = 10_000_000;
 /// The largest file of a model, bytes.
 const LARGEST_FILE: u64 = 1 << 31;
-const WEIGHTS: &str = "needs numbers up to 1,000,000, and one above 0";
+const WEIGHTS: &str = "needs numbers up to 1,000,000, and at least one above 0";

@@ -23,7 +23,7 @@ impl Quantiles {
 
     /// The quantiles of `sorted` values, which must not be empty.
     ///
-    /// Up to [`LARGEST_EXACT`] values, each has its exact share. Larger ones are interpolated
+    /// Values up to [`LARGEST_EXACT`] have their exact shares. Larger values are interpolated
     /// between the parts of [`GRID`].
     pub(super) fn of(sorted: &[u64]) -> Self {
         let count = sorted.len() as u64;
@@ -48,8 +48,8 @@ impl Quantiles {
         Self(points.into())
     }
 
-    /// Errors: fewer than two points, a whole that does not go from 0 to 1,000,000, an order that
-    /// is not ascending, or a value above `most`.
+    /// Errors: fewer than two points, or too many; parts that do not go from 0 to 1,000,000; an
+    /// order that is not ascending; or a value above `most`.
     pub(super) fn check(&self, most: u64) -> Result<(), &'static str> {
         let points = &self.0;
         if points.len() < 2 || points.len() > MOST_POINTS {
@@ -64,7 +64,7 @@ impl Quantiles {
         if points[points.len() - 1].1 > most { Err("has a value that is too large") } else { Ok(()) }
     }
 
-    /// Raises the ratio of each value to the one at the middle to the power `exponent`.
+    /// Raises the ratio between each value and the median to the power of `exponent`.
     pub(super) fn spread(&self, exponent: f64) -> Self {
         let middle = self.at(MILLION / 2).max(1) as f64;
         let spread =
@@ -302,8 +302,8 @@ pub(super) const BRANCH_AGE: Quantiles = Quantiles::new(&[(0, 0), (500_000, 15),
 /// Above this size, the weight of a size falls again.
 pub(super) const LARGE_BYTES: u64 = 48 << 10;
 
-/// The largest heat of a file. With [`MOST_SIZE_WEIGHT`], the sum over ten million files fits 64
-/// bits.
+/// The largest heat of a file. With [`MOST_SIZE_WEIGHT`], the sum over ten million files fits in
+/// 64 bits.
 pub(super) const MOST_HEAT: u64 = 200_000;
 /// The largest weight of a size.
 pub(super) const MOST_SIZE_WEIGHT: u64 = 1 << 28;
@@ -319,8 +319,8 @@ pub(super) fn size_weights(exponent: f64) -> Vec<u64> {
     (0..17).map(|power| (1_024.0 * (exponent * f64::from(power)).exp2()).round() as u64).collect()
 }
 
-/// The weight of a file of `size` bytes for the choice of what to modify. Linear between the powers
-/// of two.
+/// The weight of a file of `size` bytes for the choice of a file to modify. Linear between the
+/// powers of two.
 ///
 /// Above [`LARGE_BYTES`] it falls with 1/size. With the power law alone the modified files of Linux
 /// would have mu 9.84 and sigma 1.65, but 9.44 and 1.36 are documented. Very large files are

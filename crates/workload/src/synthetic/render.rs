@@ -34,8 +34,8 @@ pub fn render_statistics(statistics: &HistoryStatistics) -> String {
 /// of figures in which both are alike.
 ///
 /// The limit depends on the figure: 8 to 50% of it, or an absolute distance, such as 0.2 for the
-/// logarithm of a size. Figures that are a matter of chance, such as the largest of all commits,
-/// have no limit. Figures that are 0 in both are not counted.
+/// logarithm of a size. Figures that are a matter of chance, such as the largest commit, have
+/// no limit. Figures that are 0 in both are not counted.
 pub fn render_fit(fitted: &FittedHistory) -> String {
     let mut out = String::new();
     let mut line = |group: &str, name: &str, real: &str, made: &str, alike: &str| {

@@ -350,7 +350,7 @@ pub fn compute_synthetic_statistics(commits: impl IntoIterator<Item = SyntheticC
     compute_history_statistics(start.collect::<Vec<_>>(), main_line)
 }
 
-/// Commits of a synthetic history in the form of any history.
+/// Converts commits of a synthetic history to the form that real histories have.
 pub(super) fn as_history(commits: impl Iterator<Item = SyntheticCommit>) -> impl Iterator<Item = HistoryCommit> {
     let path = |text: &str| RelPath::new(text.as_bytes()).expect("synthetic paths are made of names and slashes");
     let mut sizes: HashMap<String, u64> = HashMap::new();

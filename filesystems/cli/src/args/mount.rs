@@ -74,7 +74,7 @@ pub struct FsMountArgs {
     pub tier_age: u16,
     /// Evergreen: write counters to FILE after the unmount.
     ///
-    /// Reads, writes and flushes as JSON. `senesce inspect --tree --flushes FILE` draws them.
+    /// Reads, writes and flushes as JSON. `senesce inspect --tree PAGE --flushes FILE` draws them.
     #[arg(long, value_name = "FILE")]
     pub figures: Option<PathBuf>,
     #[command(flatten)]

@@ -257,8 +257,8 @@ pub(in crate::verb) fn collect_figures(results: &Results) -> Figures {
     found
 }
 
-/// Adds the slowdown of each aged volume: each of its modelled costs over the median of its fresh
-/// copy at the same checkpoint.
+/// Adds the slowdown of each aged volume: each of its modelled costs divided by the median cost of
+/// its fresh copy at the same checkpoint.
 pub(super) fn add_slowdowns(mut figures: Figures) -> Figures {
     let slowdown = |((arm, role, pulls, figure), of_aged): (&FigureKey, &Values)| {
         let device =
@@ -276,8 +276,8 @@ pub(super) fn add_slowdowns(mut figures: Figures) -> Figures {
 /// Counted, but two runs of one plan differ by up to a tenth: writeback decides where small extents
 /// are.
 pub(in crate::verb) const FREE_EXTENTS: &str = "free extents";
-/// The end of the names of slowdowns. Its denominator is another volume, so two runs of one plan
-/// differ by more than the costs of the aged volumes.
+/// The end of the names of slowdowns. A slowdown divides by the cost of another volume. So between
+/// two runs of one plan, slowdowns differ by more than the costs of the aged volumes.
 pub(super) const SLOWDOWN: &str = "slowdown";
 /// The only figure of which more is better.
 pub(in crate::verb) const LAYOUT_SCORE: &str = "layout score";

@@ -70,7 +70,9 @@ impl Scope<'_> {
 
     /// Whether a missing cell leaves the gate undecided.
     pub(in crate::verb) fn has_missing(&self, missing: &Missing) -> bool {
-        !self.select.role.is_empty() || missing.is_subject()
+        // A slowdown needs the fresh copy, too.
+        let needs_unaged = self.select.figure.iter().any(|pattern| pattern.is_match(SLOWDOWN));
+        needs_unaged || !self.select.role.is_empty() || missing.is_subject()
     }
 }
 

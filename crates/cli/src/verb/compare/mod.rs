@@ -199,7 +199,7 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
     }
     if rows.iter().any(|row| row.figure.ends_with(SLOWDOWN)) {
         text.push_str(
-            "slowdown is the cost of a volume over that of its fresh copy: its age. A lower cost is not a lower age.\n",
+            "slowdown is the cost of a volume divided by its fresh copy's: its age. A lower cost is not a lower age.\n",
         );
     }
     for missing in missing {
@@ -216,7 +216,7 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
 fn table(rows: &[Row]) -> String {
     let heading = ["B/A", "gate", "volume", "figure", "95% interval", "A", "B", "p", "outliers"];
     let mut lines: Vec<Vec<String>> = rows.iter().map(line).collect();
-    // A column in which nothing stands has no heading, and is left out.
+    // An empty column has no heading, and is left out.
     let is_filled = |column: usize| lines.iter().any(|line| line.get(column).is_some_and(|cell| !cell.is_empty()));
     let heading =
         heading.iter().enumerate().map(|(at, name)| if is_filled(at) { (*name).to_owned() } else { String::new() });

@@ -2,8 +2,8 @@
 //! power.
 //!
 //! `fdatasync` waits only for transactions that changed data or size of the file. The kernel
-//! (measured: 6.18) does not count an exchange of blocks. Without a commit by the mover, the write
-//! is in the new blocks, and the loss of power restores the old ones.
+//! (measured: 6.18) does not count an exchange of blocks as such a change. Without a commit by the
+//! mover, the write is in the new blocks, and the loss of power restores the old ones.
 
 use std::{
     fs::{self, File},
@@ -161,7 +161,7 @@ fn move_and_write(root: &Path, commit: Commit, server: &mut Server) {
     write_synced(&path, server);
 }
 
-/// The kernel's part. Only the last column must hold on every kernel.
+/// The kernel's part. Only `fsync` of the donor must keep the write on every kernel.
 #[test]
 fn commits_after_a_move_keep_a_synced_write() {
     if !root_or_skip("FUSE and mounting") {
