@@ -470,11 +470,7 @@ fn templates_run_a_plan_and_find_a_changed_mkfs() {
     write(&format!("{SINGLE}mkfs = [\"-b\", \"1024\", \"-O\", \"^extent,^64bit\"]\n"));
     let other = run_script(&lab, "repository", &gitlab_job());
     assert_eq!(other.code, 5, "{} {}", other.stdout, other.stderr);
-    assert!(
-        other.stdout.contains("REGRESSED") && other.stdout.contains("mkfs_command is mkfs.ext4"),
-        "{}",
-        other.stdout
-    );
+    assert!(other.stdout.contains("REGRESSED") && other.stdout.contains("mkfs_command has "), "{}", other.stdout);
     // Another seed is refused before the run.
     write(&SINGLE.replace("seed = 7", "seed = 8"));
     let seed = ["gate", "repository/ci/aging.toml", "-b", "repository/ci/aging-baseline.json", "--out", "seed"];
