@@ -3,6 +3,7 @@
 mod disk;
 mod error;
 mod export;
+mod files;
 mod merge;
 mod parquet_file;
 mod part;
@@ -15,6 +16,7 @@ mod store;
 
 pub use disk::{Disk, RealDisk};
 pub use error::Error;
+pub use files::{FileLimits, TableFile};
 pub use merge::Merger;
 pub use reference::reference_markdown;
 pub use results::{CellCosts, CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};

@@ -32,9 +32,21 @@ pub(crate) fn encode<R: TableRow>(rows: &[R]) -> Result<Vec<u8>, Error> {
     encode_rows(rows, &columns_of::<R>()).map_err(not_encoded::<R>)
 }
 
+/// Encodes the rows without compression, for a file that is compressed as a whole. A reader can
+/// then bound the memory for the file by its size.
+pub(crate) fn encode_plain<R: TableRow>(rows: &[R]) -> Result<Vec<u8>, Error> {
+    let columns = columns_of::<R>();
+    let write = || {
+        let mut writer = open_file(Vec::new(), R::TABLE, &columns, Compression::UNCOMPRESSED)?;
+        write_group(&mut writer, rows, &columns)?;
+        writer.into_inner()
+    };
+    write().map_err(not_encoded::<R>)
+}
+
 /// `columns` are those of the row type, or the first of them.
 fn encode_rows<R: TableRow>(rows: &[R], columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
-    let mut writer = open_file(Vec::new(), R::TABLE, columns)?;
+    let mut writer = open_file(Vec::new(), R::TABLE, columns, usual_compression()?)?;
     write_group(&mut writer, rows, columns)?;
     writer.into_inner()
 }
@@ -50,7 +62,8 @@ pub(crate) struct TableWriter<R, W: Write + Send> {
 impl<R: TableRow, W: Write + Send> TableWriter<R, W> {
     pub(crate) fn create(to: W) -> Result<Self, Error> {
         let columns = columns_of::<R>();
-        let file = open_file(to, R::TABLE, &columns).map_err(not_encoded::<R>)?;
+        let open = || open_file(to, R::TABLE, &columns, usual_compression()?);
+        let file = open().map_err(not_encoded::<R>)?;
         Ok(Self { file, columns, rows: Vec::new() })
     }
 
@@ -78,15 +91,20 @@ fn not_encoded<R: TableRow>(source: ParquetError) -> Error {
     Error::Encode { table: R::TABLE.name(), source }
 }
 
+fn usual_compression() -> Result<Compression, ParquetError> {
+    Ok(Compression::ZSTD(ZstdLevel::try_new(3)?))
+}
+
 fn open_file<W: Write + Send>(
     to: W,
     table: Table,
     columns: &[Column],
+    compression: Compression,
 ) -> Result<SerializedFileWriter<W>, ParquetError> {
     let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder(table.name()).with_fields(fields).build()?;
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_compression(compression)
         .set_created_by("senesce".to_owned())
         .set_key_value_metadata(Some(metadata(table.name(), columns)))
         .build();
@@ -116,8 +134,65 @@ fn write_group<R: TableRow, W: Write + Send>(
 
 /// Decodes the rows of a Parquet file. Columns are found by name; unknown ones are skipped.
 pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, Error> {
+    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
+    decode_rows(path, &reader, &mut Budget::unlimited())
+}
+
+/// Decodes the rows of a file of [`encode_plain`] that may have been made to harm.
+///
+/// Errors: as [`decode`]; it has more than `most_rows` rows; it is compressed; its texts exceed
+/// `text`.
+pub(crate) fn decode_plain<R: TableRow>(
+    path: &Path,
+    bytes: Vec<u8>,
+    most_rows: u64,
+    text: &mut Budget,
+) -> Result<Vec<R>, Error> {
+    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
+    let mut rows: u64 = 0;
+    for group in reader.metadata().row_groups() {
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
+        if group.columns().iter().any(|column| column.compression() != Compression::UNCOMPRESSED) {
+            return Err(Error::damaged(path, "a column is compressed"));
+        }
+    }
+    if rows > most_rows {
+        return Err(Error::damaged(path, format_args!("it has {rows} rows, and {most_rows} are allowed")));
+    }
+    decode_rows(path, &reader, text)
+}
+
+/// The bytes of text that a decoder may still produce. A few bytes of a file can stand for many
+/// long texts.
+pub(crate) struct Budget {
+    left: u64,
+    /// The number of values that are decoded at once.
+    batch: usize,
+}
+
+impl Budget {
+    fn unlimited() -> Self {
+        Self { left: u64::MAX, batch: usize::MAX }
+    }
+
+    /// A budget of `bytes`.
+    pub(crate) fn of(bytes: u64) -> Self {
+        Self { left: bytes, batch: 1024 }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), ParquetError> {
+        let left = self.left.checked_sub(bytes as u64);
+        self.left = left.ok_or_else(|| ParquetError::General("its texts are longer than allowed".to_owned()))?;
+        Ok(())
+    }
+}
+
+fn decode_rows<R: TableRow>(
+    path: &Path,
+    reader: &SerializedFileReader<bytes::Bytes>,
+    text: &mut Budget,
+) -> Result<Vec<R>, Error> {
     let damaged = |error: ParquetError| Error::damaged(path, error);
-    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(damaged)?;
     let columns = columns_of::<R>();
     let schema = reader.metadata().file_metadata().schema_descr();
     let mut places = Vec::with_capacity(columns.len());
@@ -129,7 +204,7 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
         let group = reader.get_row_group(group).map_err(damaged)?;
         let mut read = Vec::with_capacity(columns.len());
         for (column, place) in columns.iter().zip(&places) {
-            read.push(read_column(&*group, column, *place).map_err(damaged)?.into_iter());
+            read.push(read_column(&*group, column, *place, text).map_err(damaged)?.into_iter());
         }
         let count = read.first().map_or(0, ExactSizeIterator::len);
         for row in 0..count {
@@ -247,6 +322,7 @@ fn read_column(
     group: &(dyn RowGroupReader + '_),
     column: &Column,
     place: Option<usize>,
+    text: &mut Budget,
 ) -> Result<Vec<Value>, ParquetError> {
     let count = usize::try_from(group.metadata().num_rows()).map_err(|_| broken(column))?;
     let missing = || broken(column);
@@ -260,19 +336,12 @@ fn read_column(
     };
     let reader = group.get_column_reader(place)?;
     let values = match (reader, column.column_type) {
-        (ColumnReader::ByteArrayColumnReader(reader), ColumnType::Text) => read_typed(reader, count)?
-            .into_iter()
-            .map(|value| String::from_utf8(value?.data().to_vec()).ok().map(Value::Text))
-            .collect(),
-        (ColumnReader::ByteArrayColumnReader(reader), ColumnType::OptionalText) => read_typed(reader, count)?
-            .into_iter()
-            .map(|value| match value {
-                None => Some(Value::OptionalText(None)),
-                Some(value) => {
-                    String::from_utf8(value.data().to_vec()).ok().map(|text| Value::OptionalText(Some(text)))
-                }
-            })
-            .collect(),
+        (ColumnReader::ByteArrayColumnReader(reader), ColumnType::Text) => {
+            read_texts(reader, count, text)?.into_iter().map(|value| value.map(Value::Text)).collect()
+        }
+        (ColumnReader::ByteArrayColumnReader(reader), ColumnType::OptionalText) => {
+            Some(read_texts(reader, count, text)?.into_iter().map(Value::OptionalText).collect())
+        }
         (ColumnReader::Int64ColumnReader(reader), ColumnType::UInt64) => {
             read_typed(reader, count)?.into_iter().map(|value| Some(Value::UInt64(value?.cast_unsigned()))).collect()
         }
@@ -297,8 +366,40 @@ fn broken(column: &Column) -> ParquetError {
     ParquetError::General(format!("column `{}` does not hold its values", column.name))
 }
 
+/// The texts of a column, null as `None`.
+fn read_texts(
+    mut reader: ColumnReaderImpl<ByteArrayType>,
+    count: usize,
+    budget: &mut Budget,
+) -> Result<Vec<Option<String>>, ParquetError> {
+    let mut texts = Vec::new();
+    while texts.len() < count {
+        let batch = read_batch(&mut reader, (count - texts.len()).min(budget.batch))?;
+        if batch.is_empty() {
+            break;
+        }
+        for value in batch {
+            let text = match value {
+                Some(value) => {
+                    budget.spend(value.len())?;
+                    let not_utf8 = |_| ParquetError::General("a text is not UTF-8".to_owned());
+                    Some(String::from_utf8(value.data().to_vec()).map_err(not_utf8)?)
+                }
+                None => None,
+            };
+            texts.push(text);
+        }
+    }
+    Ok(texts)
+}
+
 /// The values of a column, null as `None`.
 fn read_typed<T: DataType>(mut reader: ColumnReaderImpl<T>, count: usize) -> Result<Vec<Option<T::T>>, ParquetError> {
+    read_batch(&mut reader, count)
+}
+
+/// The next values of a column, null as `None`: `count`, or all that are left.
+fn read_batch<T: DataType>(reader: &mut ColumnReaderImpl<T>, count: usize) -> Result<Vec<Option<T::T>>, ParquetError> {
     let (mut there, mut present) = (Vec::new(), Vec::new());
     let mut records = 0;
     while records < count {

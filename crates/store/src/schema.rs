@@ -7,7 +7,7 @@ use crate::{
     MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
 };
 
-pub(crate) use crate::parquet_file::{decode, encode};
+pub(crate) use crate::parquet_file::{Budget, decode, decode_plain, encode, encode_plain};
 
 /// A table of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
