@@ -6,6 +6,7 @@ use resvg::{tiny_skia, usvg};
 use senesce_store::Results;
 
 use crate::Error;
+use crate::latex::latex;
 use crate::methods::methods;
 use crate::model::Model;
 use crate::panels::figures;
@@ -23,6 +24,20 @@ pub struct Figures {
     pub warnings: Vec<String>,
 }
 
+/// All figures of a run as the contents of files, and texts about them.
+#[derive(Clone, Debug, Default)]
+pub struct DrawnFigures {
+    /// Names and contents of the files of [`render_figures`], without `methods.txt`.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The methods paragraphs of a paper.
+    pub methods: String,
+    /// LaTeX environments that include the PDF files, with captions and labels. They expect the
+    /// files in the directory `figures`.
+    pub latex: String,
+    /// As in [`Figures`].
+    pub warnings: Vec<String>,
+}
+
 /// Writes every figure into `out_dir` (made if missing): `<figure>-<variant>.svg` and `.png`; its
 /// data as `<figure>.csv`; for papers its first drawing as `<figure>-84mm` and `-178mm`, each as
 /// PDF with its fonts and as SVG with its letters as shapes; and `methods.txt`.
@@ -31,51 +46,61 @@ pub struct Figures {
 /// on the fonts of the machine.
 pub fn render_figures(results: &Results, out_dir: &Path) -> Result<Figures, Error> {
     let io = |operation, path: &Path, source| Error::Io { operation, path: path.to_path_buf(), source };
+    let drawn = draw_figures(results)?;
     std::fs::create_dir_all(out_dir).map_err(|error| io("make directory", out_dir, error))?;
+    let mut files = Vec::new();
+    for (name, bytes) in drawn.files.into_iter().chain([("methods.txt".to_owned(), drawn.methods.into_bytes())]) {
+        let path = out_dir.join(name);
+        std::fs::write(&path, bytes).map_err(|error| io("write", &path, error))?;
+        files.push(path);
+    }
+    Ok(Figures { files, warnings: drawn.warnings })
+}
+
+/// Draws every figure in memory. Writes nothing.
+pub fn draw_figures(results: &Results) -> Result<DrawnFigures, Error> {
     let model = Model::compute(results);
     let mut options = usvg::Options::default();
     options.fontdb_mut().load_system_fonts();
-    let mut written = Figures::default();
+    let mut drawn = DrawnFigures { methods: methods(&model).join("\n\n"), ..DrawnFigures::default() };
     match sans_serif(options.fontdb_mut()) {
         Some(family) => {
             options.fontdb_mut().set_sans_serif_family(&family);
             options.font_family = family;
         }
         None => {
-            written.warnings.push("no fonts are installed, so the PNG files have no text; the SVG files do".to_owned())
+            drawn.warnings.push("no fonts are installed, so the PNG files have no text; the SVG files do".to_owned())
         }
     }
-    for figure in figures(&model) {
+    let all = figures(&model);
+    for figure in &all {
         for (variant, panels) in figure.variants.iter().filter(|(_, panels)| !panels.is_empty()) {
             let name = format!("{}-{}", figure.name, variant.name());
-            let svg = standalone_svg(&figure, *variant, panels);
+            let svg = standalone_svg(figure, *variant, panels);
             let png = png(&svg, &options).map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
-            written.write(out_dir, &format!("{name}.svg"), svg.as_bytes())?;
-            written.write(out_dir, &format!("{name}.png"), &png)?;
+            drawn.add(format!("{name}.svg"), svg.into_bytes());
+            drawn.add(format!("{name}.png"), png);
         }
         if !figure.csv.is_empty() {
-            written.write(out_dir, &format!("{}.csv", figure.name), figure.csv.as_bytes())?;
+            drawn.add(format!("{}.csv", figure.name), figure.csv.clone().into_bytes());
         }
         let Some((variant, panels)) = figure.variants.iter().find(|(_, panels)| !panels.is_empty()) else { continue };
         for paper in &PAPERS {
             let name = format!("{}-{}mm", figure.name, paper.mm);
-            let drawn = Sheet::of_paper(paper, panels).draw(&figure, *variant, panels);
-            let (pdf, svg) = paper_files(&drawn, f64::from(paper.mm), &options)
+            let sheet = Sheet::of_paper(paper, panels).draw(figure, *variant, panels);
+            let (pdf, svg) = paper_files(&sheet, f64::from(paper.mm), &options)
                 .map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
-            written.write(out_dir, &format!("{name}.pdf"), &pdf)?;
-            written.write(out_dir, &format!("{name}.svg"), svg.as_bytes())?;
+            drawn.add(format!("{name}.pdf"), pdf);
+            drawn.add(format!("{name}.svg"), svg.into_bytes());
         }
     }
-    written.write(out_dir, "methods.txt", methods(&model).join("\n\n").as_bytes())?;
-    Ok(written)
+    drawn.latex = latex(&model, &all);
+    Ok(drawn)
 }
 
-impl Figures {
-    fn write(&mut self, out_dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = out_dir.join(name);
-        std::fs::write(&path, bytes).map_err(|source| Error::Io { operation: "write", path: path.clone(), source })?;
-        self.files.push(path);
-        Ok(())
+impl DrawnFigures {
+    fn add(&mut self, name: String, bytes: Vec<u8>) {
+        self.files.push((name, bytes));
     }
 }
 
