@@ -131,6 +131,12 @@ pub const LABORATORY: &[Wall] = &[
         never: "interpret the contents; decide which device may be written",
     },
     Wall {
+        package: "senesce-bundle",
+        imports: "core",
+        purpose: "writes bundles of runs, and verifies them",
+        never: "know a plan or a result table; write a file; unpack an archive",
+    },
+    Wall {
         package: "senesce-record",
         imports: "core oplog",
         purpose: "logs the operations of any program, through a FUSE mount or from the output of strace",
@@ -156,7 +162,7 @@ pub const LABORATORY: &[Wall] = &[
     },
     Wall {
         package: "senesce",
-        imports: "core oplog workload gitsource exec volume probe device ext4 vdisk inspect image guest fragment defrag store experiment record report fsapi",
+        imports: "core oplog workload gitsource exec volume probe device ext4 vdisk inspect image bundle guest fragment defrag store experiment record report fsapi",
         purpose: "one module for each command; prints and reads the environment; the program `senesce`",
         never: "be imported, except by `filesystems/cli`; import an engine",
     },
@@ -239,6 +245,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("resvg", &["senesce-report"]),
     ("minijinja", &["senesce-report"]),
     ("quick-junit", &["senesce"]),
+    ("tar", &["senesce-bundle"]),
     ("fuser", &["senesce-fuse", "senesce-record", "senesce-vdisk"]),
     ("object_store", &["senesce-objects"]),
     ("tokio", &["senesce-objects"]),
