@@ -34,8 +34,8 @@ pub const USAGE: u8 = 2;
 pub const ENVIRONMENT: u8 = 3;
 /// A fault of senesce.
 pub const INTERNAL: u8 = 4;
-/// A gate fails: `gate` found a regression, or `--fail-if` of `compare` or `inspect` found a figure
-/// beyond its limit.
+/// A gate fails: `gate` found a regression, `--fail-if` of `compare` or `inspect` found a figure
+/// beyond its limit, or a figure of `rerun` differs.
 pub const DIFFERENT: u8 = 5;
 /// A gate is undecided: the figures do not decide.
 pub const UNDECIDED: u8 = 6;
@@ -209,6 +209,17 @@ fn inspection_kind(error: &senesce_inspect::Error) -> ErrorKind {
     }
 }
 
+fn bundle_kind(error: &senesce_bundle::Error) -> (ErrorKind, Option<String>) {
+    use senesce_bundle::Error as Bundle;
+    let (kind, hint) = match error {
+        Bundle::NotABundle { .. } => (ErrorKind::Usage, Some("name a file of `senesce bundle`")),
+        Bundle::Version { .. } => (ErrorKind::Usage, Some("use a newer senesce")),
+        Bundle::Damaged { .. } => (ErrorKind::Failed, Some("get it again from its source")),
+        Bundle::Io { .. } | Bundle::Content { .. } => (ErrorKind::Failed, None),
+    };
+    (kind, hint.map(str::to_owned))
+}
+
 /// What the machine or the user's rights lack is their matter.
 fn probe_kind(error: &senesce_probe::Error) -> ErrorKind {
     use senesce_probe::Error as Probe;
@@ -328,6 +339,9 @@ fn classify_cause(error: &anyhow::Error) -> (ErrorKind, Option<String>) {
     for cause in error.chain() {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return (failure.kind, failure.hint.clone());
+        }
+        if let Some(failure) = cause.downcast_ref::<senesce_bundle::Error>() {
+            return bundle_kind(failure);
         }
         if let Some(failure) = cause.downcast_ref::<senesce_guest::Error>() {
             let kind = if failure.is_environment() { ErrorKind::Environment } else { ErrorKind::Failed };

@@ -9,7 +9,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["inspect", "defrag", "trace", "grep", "device"]),
     ("Age", &["age", "fragment", "profile", "synth"]),
     ("Measure", &["demo", "run", "campaign", "show", "report", "export", "compare", "gate", "bench"]),
-    ("Keep", &["image", "record", "replay", "log"]),
+    ("Keep", &["bundle", "verify-bundle", "rerun", "image", "record", "replay", "log"]),
     ("File systems", &["fs", "garden"]),
     ("Housekeeping", &["clean", "kernels", "schema", "completions", "man"]),
 ];
@@ -22,7 +22,7 @@ Exit codes of all verbs. The first row that matches decides.
   130  interrupted by SIGINT (Ctrl-C)
   143  interrupted by SIGTERM; `senesce run --resume DIR` continues a run after both
   5    a gate fails: `gate` found a regression, or `compare --fail-if` or `inspect --fail-if` found
-       a figure beyond its limit
+       a figure beyond its limit, or a deterministic figure of `rerun` differs
   6    a gate is undecided: the figures prove neither outcome
   125  `gate --bisect` is undecided or failed, so `git bisect run` skips the commit; 1 is a regression there
   7    `fs mount` unmounted in order, but a drive or a copy of the log is missing or not rebuilt

@@ -1,6 +1,7 @@
 //! The command line, as typed.
 
 mod aged;
+mod bundle;
 mod campaign;
 mod complete;
 mod experiment;
@@ -21,6 +22,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use clap_complete::engine::ArgValueCandidates;
 
 pub use aged::*;
+pub use bundle::*;
 pub use campaign::*;
 pub use experiment::*;
 pub use gardening::*;
@@ -189,6 +191,31 @@ pub enum Verb {
         after_long_help = "Examples:\n  senesce report demo --out aging.html --figures figures\n  senesce report after --baseline before"
     )]
     Report(ReportArgs),
+    /// Write a run into one file for reviewers: plan, results, figures, checksums.
+    #[command(after_long_help = "Examples:\n  \
+        senesce bundle demo -o demo.senesce-bundle            equal byte for byte if it is made again\n  \
+        senesce bundle demo --inputs --licence CC-BY-4.0\n  \
+        tar --zstd -xf demo.senesce-bundle                    unpacks it into the directory bundle\n\n\
+        The file is a tar archive, compressed by zstd, with RO-Crate metadata. It has the plan, the tables as Parquet, the\n\
+        report, the figures as SVG, PNG and PDF, LaTeX for them, the circumstances, the operation logs, and how to cite.\n\
+        Logs have the names of the files of the workload. Read docs/how-to/bundle.md before you publish a bundle.")]
+    Bundle(BundleArgs),
+    /// Verify a bundle: every checksum, the list of files, the plan and the tables.
+    #[command(after_long_help = "Examples:\n  \
+        senesce verify-bundle demo.senesce-bundle\n  \
+        senesce verify-bundle demo.senesce-bundle --json | jq .whole\n\n\
+        Writes nothing. Exit codes: 0 the bundle is whole; 1 it is damaged; 2 it is no bundle, or one of a newer senesce.")]
+    VerifyBundle(VerifyBundleArgs),
+    /// Run the plan of a bundle again, and compare the results figure by figure.
+    #[command(after_long_help = "Examples:\n  \
+        sudo senesce rerun demo.senesce-bundle --out again\n  \
+        sudo senesce rerun linux.senesce-bundle --repo ~/linux --json > rerun.json\n  \
+        senesce rerun demo.senesce-bundle --against again     compares again, and runs nothing\n\n\
+        Circumstances that differ come first. Layout, requests, modelled and virtual seconds are compared with the tolerances\n\
+        of `gate`. Wall times are listed, and do not decide. A plan that names a device or a directory is refused.\n\
+        Exit codes: 0 equal, or within the tolerances; 5 a figure differs; 6 a figure is missing, or its values do not decide;\n\
+        1 the bundle is damaged, or the run failed.")]
+    Rerun(RerunArgs),
     /// Record what programs do to a directory, as an operation log for `replay`.
     #[command(after_long_help = "Examples:\n  \
         sudo senesce record --on src --mount /mnt/rec --log build.senesce-log -- make\n  \

@@ -42,6 +42,10 @@ pub enum SchemaOf {
     Bench,
     /// `gate --bmf`, the format of Bencher.
     Bmf,
+    /// The file `manifest.json` of a bundle.
+    Bundle,
+    /// `verify-bundle --json`.
+    BundleCheck,
     /// `campaign status --json`.
     CampaignStatus,
     /// `compare --json`.
@@ -132,6 +136,8 @@ pub enum SchemaOf {
     ProfileDiff,
     /// `garden reproduce --json`.
     Reproduction,
+    /// `rerun --json`.
+    Rerun,
     /// `export --json` and `show --json`.
     Results,
     /// The file `run.json` of a run.

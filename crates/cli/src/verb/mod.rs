@@ -2,6 +2,7 @@
 
 pub mod age;
 pub mod bench;
+pub mod bundle;
 pub mod campaign;
 mod capture;
 pub mod clean;

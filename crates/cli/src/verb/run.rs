@@ -16,6 +16,7 @@ use senesce_experiment::{
 };
 use senesce_inspect::Told;
 use senesce_report::ReportOptions;
+use senesce_store::Results;
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::{
@@ -64,11 +65,29 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
     run_to_end(run, quiet)
 }
 
-/// Executes a run and writes its report: after each arm what is known so far, and at the end all of
-/// it.
+/// Executes a run, writes its report and prints its summary.
 ///
 /// Errors: those of the run; a cell is invalid; an arm could not be finished.
-pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
+pub fn run_to_end(run: Run, quiet: bool) -> Result<()> {
+    let ended = execute(run, quiet)?;
+    ended.print();
+    ended.check()
+}
+
+/// An executed run.
+pub struct Ended {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Its results.
+    pub results: Results,
+    failed_arms: Vec<(String, String)>,
+}
+
+/// Executes a run and writes its report: after each arm what is known so far, and at the end all of
+/// it. Prints nothing to stdout.
+///
+/// Errors: those of the run.
+pub fn execute(mut run: Run, quiet: bool) -> Result<Ended> {
     let mut progress = Interim { progress: Progress::for_stderr(quiet), dir: run.dir().to_owned(), arms: (0, 0) };
     let what = "preparing the workload".to_owned();
     progress.on_event(&Event::Doing { arm: "run".to_owned(), what, role: None });
@@ -80,21 +99,33 @@ pub fn run_to_end(mut run: Run, quiet: bool) -> Result<()> {
     write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), &ReportOptions::default())?;
     drop(progress);
     let results = read_results(run.dir())?;
-    print!("{}", fit(&render_summary(&results)));
-    println!("\nreport: {}", Printable::new(&run.report_path()));
-    if end.failed_arms.is_empty() {
-        return match results.cells.iter().filter(|cell| !cell.valid).count() {
-            0 => Ok(()),
-            invalid => {
-                Err(failed(format!("{invalid} of {} cells are invalid, for the reasons above", results.cells.len())))
-            }
-        };
+    Ok(Ended { dir: run.dir().to_owned(), results, failed_arms: end.failed_arms })
+}
+
+impl Ended {
+    /// Prints the summary and the path of the report.
+    pub fn print(&self) {
+        print!("{}", fit(&render_summary(&self.results)));
+        println!("\nreport: {}", Printable::new(&RunPaths::new(&self.dir).report()));
     }
-    let arms: Vec<String> = end.failed_arms.iter().map(|(arm, reason)| format!("{arm}: {reason}")).collect();
-    let message =
-        format!("{} arm(s) failed, and their missing cells are invalid:\n  {}", arms.len(), arms.join("\n  "));
-    let hint = format!("remove the cause, then repeat the failed arms with `{}`", resume_command(run.dir()));
-    Err(failed_with(message, Some(&hint)))
+
+    /// Errors: a cell is invalid; an arm could not be finished.
+    pub fn check(&self) -> Result<()> {
+        let cells = &self.results.cells;
+        if self.failed_arms.is_empty() {
+            return match cells.iter().filter(|cell| !cell.valid).count() {
+                0 => Ok(()),
+                invalid => {
+                    Err(failed(format!("{invalid} of {} cells are invalid, for the reasons above", cells.len())))
+                }
+            };
+        }
+        let arms: Vec<String> = self.failed_arms.iter().map(|(arm, reason)| format!("{arm}: {reason}")).collect();
+        let message =
+            format!("{} arm(s) failed, and their missing cells are invalid:\n  {}", arms.len(), arms.join("\n  "));
+        let hint = format!("remove the cause, then repeat the failed arms with `{}`", resume_command(&self.dir));
+        Err(failed_with(message, Some(&hint)))
+    }
 }
 
 /// Shows progress, and writes a report of the arms that are done, so that users can look early.

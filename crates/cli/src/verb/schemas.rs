@@ -1,5 +1,6 @@
 //! The JSON schemas of all outputs of the laboratory.
 
+use senesce_bundle::{BUNDLE_FORMAT, Manifest};
 use senesce_defrag::DEFRAG_SCHEMA;
 use senesce_experiment::suite::{SUITE_RESULTS_SCHEMA, SuiteResults};
 use senesce_fragment::{FilePlan, FileReport, FreePlan, FreeReport, TreePlan, TreeReport};
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     age::{AGE_SCHEMA, AgeDocument},
-    bench, campaign, compare, defrag, defrag_space, device, export,
+    bench, bundle, campaign, compare, defrag, defrag_space, device, export,
     fragment::{self, Planned, Reached},
     gate,
     grep::{GREP_SCHEMA, GrepDocument},
@@ -35,6 +36,8 @@ pub fn output_schema(of: SchemaOf) -> Option<Value> {
         SchemaOf::Baseline => schema_of::<gate::BaselineDocument>(gate::BASELINE_FORMAT),
         SchemaOf::Bench => schema_of::<Versioned<bench::BenchDocument>>(bench::SCHEMA),
         SchemaOf::Bmf => schema_of::<gate::BencherMetrics>("Bencher Metric Format"),
+        SchemaOf::Bundle => schema_of::<Manifest>(BUNDLE_FORMAT),
+        SchemaOf::BundleCheck => schema_of::<Versioned<bundle::CheckDocument>>(bundle::CHECK_SCHEMA),
         SchemaOf::CampaignStatus => schema_of::<Versioned<campaign::StatusDocument>>(campaign::CAMPAIGN_STATUS_SCHEMA),
         SchemaOf::Compare => schema_of::<Versioned<compare::ComparisonDocument<'static>>>(compare::COMPARE_SCHEMA),
         SchemaOf::Defrag => schema_of::<defrag::Report>(DEFRAG_SCHEMA),
@@ -55,6 +58,7 @@ pub fn output_schema(of: SchemaOf) -> Option<Value> {
         SchemaOf::Kernels => schema_of::<Versioned<kernels::Listing>>(kernels::KERNELS_SCHEMA),
         SchemaOf::LogStat => schema_of::<Versioned<LogSummary>>(LOG_STAT_SCHEMA),
         SchemaOf::ProfileDiff => schema_of::<Versioned<ProfileDiffDocument>>(PROFILE_DIFF_SCHEMA),
+        SchemaOf::Rerun => schema_of::<Versioned<bundle::RerunDocument<'static>>>(bundle::RERUN_SCHEMA),
         SchemaOf::Results => export::results_schema(),
         SchemaOf::Run => schema_of::<RunInfo>(FORMAT),
         SchemaOf::SmallIsBetter => schema_of::<Vec<gate::SmallIsBetter>>("github-action-benchmark, smaller is better"),

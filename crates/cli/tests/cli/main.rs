@@ -8,6 +8,7 @@ mod age;
 mod bad_input;
 mod bad_machine;
 mod bench;
+mod bundle;
 mod campaign;
 mod campaign_cluster;
 mod clean;

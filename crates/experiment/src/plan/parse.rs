@@ -75,7 +75,7 @@ impl Plan {
 
     /// Parses the copy of a plan in a run's directory. Keys without effect are accepted: an earlier
     /// version may have accepted them, and the run must be able to continue.
-    pub(crate) fn parse_kept(path: &Path, text: &str) -> Result<Self, PlanError> {
+    pub fn parse_kept(path: &Path, text: &str) -> Result<Self, PlanError> {
         let plan: Plan = parse_format(path, text, PLAN_FORMAT)?;
         plan.check_values(path)?;
         Ok(plan)

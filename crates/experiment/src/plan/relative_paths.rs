@@ -35,6 +35,16 @@ impl Plan {
         self.clone().names().into_iter().map(|text| text.clone()).collect()
     }
 
+    /// Replaces the texts of [`Plan::files`] for which `find` returns another text.
+    pub fn with_files(mut self, find: impl Fn(&str) -> Option<String>) -> Self {
+        for text in self.names() {
+            if let Some(other) = find(text) {
+                *text = other;
+            }
+        }
+        self
+    }
+
     fn names(&mut self) -> Vec<&mut String> {
         let History { repo, like, trace, .. } = &mut self.history;
         let profile = self.workload.profile.as_mut().map(|profile| &mut profile.profile);

@@ -53,38 +53,38 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
 /// One figure of both sides. The keys of the statistics (`a`, `b`, `ratio`, `ratio_low`,
 /// `ratio_high`, `test`, `outliers_a`, `outliers_b`) are absent if the median of A is 0.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Row {
+pub(in crate::verb) struct Row {
     /// Arm, volume, checkpoint. Absent for trees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) of: Vec<String>,
+    pub(in crate::verb) of: Vec<String>,
     /// The figure with its unit.
-    pub(super) figure: String,
+    pub(in crate::verb) figure: String,
     /// The origin of the values.
-    pub(super) kind: Kind,
+    pub(in crate::verb) kind: Kind,
     /// Whether a larger figure is better.
-    pub(super) more_is_better: bool,
+    pub(in crate::verb) more_is_better: bool,
     /// The values of A.
-    pub(super) figures_a: Vec<f64>,
+    pub(in crate::verb) figures_a: Vec<f64>,
     /// The values of B.
-    pub(super) figures_b: Vec<f64>,
+    pub(in crate::verb) figures_b: Vec<f64>,
     /// None if the median of A is 0.
     #[serde(flatten)]
-    pub(super) comparison: Option<Comparison>,
+    pub(in crate::verb) comparison: Option<Comparison>,
     /// The outcome of the gate for this figure. `None` if the gate does not judge it.
-    pub(super) outcome: Option<Outcome>,
+    pub(in crate::verb) outcome: Option<Outcome>,
     /// The probability, and the smallest effect that the gate could have detected. `None` if the
     /// gate does not judge the figure, or if the figure has no noise.
-    pub(super) judgement: Option<Judgement>,
+    pub(in crate::verb) judgement: Option<Judgement>,
 }
 
 impl Row {
     /// The smaller number of values of both sides.
-    pub(super) fn repetitions(&self) -> usize {
+    pub(in crate::verb) fn repetitions(&self) -> usize {
         self.figures_a.len().min(self.figures_b.len())
     }
 
     /// Arm, volume, checkpoint and figure as words.
-    pub(super) fn name(&self) -> String {
+    pub(in crate::verb) fn name(&self) -> String {
         let name = format!("{} {}", self.of.join(" "), self.figure);
         Printable::new(name.trim_start()).to_string()
     }

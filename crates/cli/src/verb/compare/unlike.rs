@@ -22,7 +22,7 @@ const ROLES: [&str; 3] = ["full", "empty", "unaged"];
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Unlike {
     /// `kernel`, `file system`, `device`, `machine`, `load`, `senesce` or `plan`.
-    group: &'static str,
+    pub(in crate::verb) group: &'static str,
     /// Its key.
     pub(in crate::verb) key: String,
     /// Arms and volumes with these values. Empty if all that record the circumstance have them.

@@ -56,22 +56,22 @@ impl Verdict {
 pub(in crate::verb) struct Judged {
     /// The values of both sides.
     #[serde(flatten)]
-    pub(super) row: Row,
+    pub(in crate::verb) row: Row,
     /// The tolerance, percent.
-    pub(super) tolerance_percent: f64,
+    pub(in crate::verb) tolerance_percent: f64,
     /// The verdict. `None` if the gate does not judge the figure.
-    pub(super) verdict: Option<Verdict>,
+    pub(in crate::verb) verdict: Option<Verdict>,
 }
 
 impl Judged {
     /// The medians of baseline and run.
-    pub(super) fn medians(&self) -> (f64, f64) {
+    pub(in crate::verb) fn medians(&self) -> (f64, f64) {
         let median = |values: &[f64]| compute_median(values).unwrap_or(f64::NAN);
         (median(&self.row.figures_a), median(&self.row.figures_b))
     }
 
     /// The change from the baseline: `+2.1%`.
-    pub(super) fn change(&self) -> String {
+    pub(in crate::verb) fn change(&self) -> String {
         match self.medians() {
             (a, b) if a == b => "0%".to_owned(),
             (0.0, _) => "from 0".to_owned(),

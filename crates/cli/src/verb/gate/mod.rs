@@ -1,5 +1,6 @@
 //! `senesce gate`: compares a run with a baseline, for pull requests and `git bisect run`.
 
+mod again;
 mod baseline;
 mod failure;
 mod github;
@@ -26,14 +27,16 @@ use senesce_store::{Results, Role};
 use serde::Serialize;
 use serde_json::Value;
 
+pub(super) use self::{
+    again::{Again, compare_again},
+    baseline::{BASELINE_FORMAT, Document as BaselineDocument},
+    judge::{Judged as JudgedFigure, Verdict},
+    metrics::{BencherMetrics, SmallIsBetter},
+};
 use self::{
     baseline::Baseline,
     judge::{Judged, Limits, Summary, judge_rows, summarize},
     tolerance::equal_tolerance,
-};
-pub(super) use self::{
-    baseline::{BASELINE_FORMAT, Document as BaselineDocument},
-    metrics::{BencherMetrics, SmallIsBetter},
 };
 use super::{
     compare::{
@@ -47,7 +50,7 @@ use super::{
     show::read_results,
 };
 use crate::{
-    args::{ChangeArgs, GateArgs, RunArgs},
+    args::{ChangeArgs, GateArgs, RunArgs, SelectArgs},
     exit::{self, different, undecided, usage},
     fit::fit,
     schema::document,
@@ -359,7 +362,7 @@ fn compare(
     let expected = planned.into_iter().chain(baseline.file_systems.keys().cloned()).collect();
     let mut missing = find_missing(&baseline.results, results, (&expected, "the run"), &args.select);
     let rows = compare_figures(baseline.figures.clone(), of_run.clone(), &args.select)?;
-    missing.extend(find_missing_figures(&baseline.figures, &of_run, args));
+    missing.extend(find_missing_figures(&baseline.figures, &of_run, &args.select, args.measured));
     let limits = Limits {
         tolerance: args.tolerance,
         rules: &baseline.tolerances,
@@ -375,8 +378,7 @@ fn compare(
 }
 
 /// The figures of the baseline that the run lacks, in cells that the run has.
-fn find_missing_figures(of_baseline: &Figures, of_run: &Figures, args: &GateArgs) -> Vec<Missing> {
-    let select = &args.select;
+fn find_missing_figures(of_baseline: &Figures, of_run: &Figures, select: &SelectArgs, measured: bool) -> Vec<Missing> {
     let mut last: BTreeMap<(&str, Role), u64> = BTreeMap::new();
     let mut cells = BTreeSet::new();
     for (arm, role, pulls, _) in of_run.keys() {
@@ -388,7 +390,7 @@ fn find_missing_figures(of_baseline: &Figures, of_run: &Figures, args: &GateArgs
         !of_run.contains_key(*key)
             && cells.contains(&(arm.as_str(), *role, *pulls))
             && (select.all || last.get(&(arm.as_str(), *role)) == Some(pulls))
-            && (found.kind != Kind::Measured || args.measured)
+            && (found.kind != Kind::Measured || measured)
             && (select.arm.is_empty() || select.arm.contains(arm))
             && (select.role.is_empty() || select.role.contains(role))
             && (select.figure.is_empty() || select.figure.iter().any(|pattern| pattern.is_match(figure)))

@@ -1,0 +1,99 @@
+//! `senesce bundle`, `senesce verify-bundle` and `senesce rerun`: a run as one file for reviewers.
+
+mod contents;
+mod open;
+mod rerun;
+mod verify;
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use senesce_bundle::write;
+use senesce_core::{Bytes, Printable};
+use senesce_experiment::Interrupted;
+use senesce_volume::{install_signal_cleanup, interrupted};
+
+pub use self::{rerun::rerun, verify::verify_bundle};
+pub(super) use self::{
+    rerun::{RERUN_SCHEMA, RerunDocument},
+    verify::{CHECK_SCHEMA, CheckDocument},
+};
+use super::{place::check_new_files, show::check_exists};
+use crate::{args::BundleArgs, exit::usage};
+
+/// The end of the name of a bundle.
+const SUFFIX: &str = ".senesce-bundle";
+
+/// Writes the bundle of a run.
+pub fn bundle(args: BundleArgs) -> Result<()> {
+    install_signal_cleanup().context("cannot handle signals")?;
+    check_exists(&args.run)?;
+    let out = args.out.clone().map_or_else(|| default_name(&args.run), Ok)?;
+    check_new_files([&Some(out.clone())])?;
+    let (contents, notes) = contents::collect(&args)?;
+    for note in notes {
+        eprintln!("senesce: note: {}", Printable::new(&note));
+    }
+    let unfinished = Unfinished::create(&out)?;
+    let goes_on = || interrupted().map_or(Ok(()), |signal| Err(io::Error::other(Interrupted { signal })));
+    let writer = io::BufWriter::new(&unfinished.file);
+    let written = write(contents, writer, &out, &goes_on).map(|(writer, written)| (writer.into_inner(), written));
+    let (writer, written) = written.map_err(|error| match interrupted() {
+        Some(signal) => anyhow::Error::from(Interrupted { signal }),
+        None => error.into(),
+    })?;
+    writer.map_err(io::IntoInnerError::into_error).and_then(File::sync_all).with_context(|| cannot_write(&out))?;
+    let size = unfinished.file.metadata().map_or(0, |found| found.len());
+    unfinished.publish(&out)?;
+    println!("{}", Printable::new(&out));
+    println!("{} files, {} ({} compressed)", written.files, Bytes(written.bytes), Bytes(size));
+    Ok(())
+}
+
+fn cannot_write(out: &Path) -> String {
+    format!("cannot write {}", out.display())
+}
+
+/// The name of the run's directory, in the working directory.
+fn default_name(run: &Path) -> Result<PathBuf> {
+    let run = fs::canonicalize(run).with_context(|| format!("cannot look up {}", run.display()))?;
+    let mut name =
+        run.file_name().ok_or_else(|| usage("the run has no name", Some("name the file with -o")))?.to_owned();
+    name.push(SUFFIX);
+    Ok(name.into())
+}
+
+/// A file that is written under a temporary name. It is removed if it is not published.
+struct Unfinished {
+    path: PathBuf,
+    file: File,
+}
+
+impl Unfinished {
+    fn create(out: &Path) -> Result<Self> {
+        let mut name = out.as_os_str().to_owned();
+        name.push(".partial");
+        let path = PathBuf::from(name);
+        let file = File::create_new(&path).with_context(|| cannot_write(&path))?;
+        Ok(Self { path, file })
+    }
+
+    /// Gives the file its name. Another file of that name is not replaced.
+    fn publish(self, out: &Path) -> Result<()> {
+        renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE)
+            .map_err(io::Error::from)
+            .with_context(|| cannot_write(out))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After a rename, the name does not exist.
+        let _ = fs::remove_file(&self.path);
+    }
+}

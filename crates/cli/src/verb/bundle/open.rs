@@ -1,0 +1,96 @@
+//! Opens a bundle, and verifies that its contents agree with each other.
+
+use std::{fs::File, path::Path};
+
+use anyhow::{Context, Result};
+use senesce_bundle::{Bundle, Limits, Manifest, read};
+use senesce_core::Printable;
+use senesce_experiment::plan::{Plan, PlanError};
+use senesce_store::{FileLimits, RUN_INFO_FILE, Results, Table};
+
+use crate::exit::failed;
+
+/// The plan in a bundle.
+pub(super) const PLAN_FILE: &str = "plan.toml";
+/// The directory of the result tables in a bundle.
+pub(super) const TABLES: &str = "results/";
+
+/// The path of a table in a bundle.
+pub(super) fn table_path(table: Table) -> String {
+    format!("{TABLES}{}.parquet", table.name())
+}
+
+/// A bundle whose contents agree with each other.
+pub(super) struct Opened {
+    pub(super) bundle: Bundle,
+    pub(super) plan: Plan,
+    pub(super) results: Results,
+}
+
+impl Opened {
+    pub(super) fn manifest(&self) -> &Manifest {
+        &self.bundle.manifest
+    }
+}
+
+/// Opens a bundle, and verifies it. `keep_inputs`: the input files stay in memory.
+///
+/// Errors: it cannot be read; it is damaged, or its parts disagree.
+pub(super) fn open(path: &Path, keep_inputs: bool) -> Result<Opened> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let is_input = |name: &str| keep_inputs && name.starts_with("inputs/");
+    let keep = |name: &str| name == PLAN_FILE || name.starts_with(TABLES) || is_input(name);
+    let mut bundle = read(&file, path, Limits::default(), keep)?;
+    let damaged = |detail: String| failed(format!("{} is damaged: {}", Printable::new(path), Printable::new(&detail)));
+    let plan = read_plan(&mut bundle, path)?;
+    let run = bundle.take(&format!("{TABLES}{RUN_INFO_FILE}"));
+    let run = run.ok_or_else(|| damaged(format!("{RUN_INFO_FILE} is missing")))?;
+    let results = Results::of_files(&run, |table| bundle.take(&table_path(table)), FileLimits::default())
+        .with_context(|| format!("{} is damaged", Printable::new(path)))?;
+    check_rows(&bundle.manifest, &results).map_err(damaged)?;
+    if results.run.plan_hash != bundle.manifest.plan.hash {
+        return Err(damaged("the results are those of another plan".to_owned()));
+    }
+    if let Some(input) = bundle.manifest.inputs.iter().find(|input| {
+        !input.path.starts_with("inputs/") || !bundle.manifest.files.iter().any(|file| file.path == input.path)
+    }) {
+        return Err(damaged(format!("the input {} is missing", input.path)));
+    }
+    Ok(Opened { bundle, plan, results })
+}
+
+fn read_plan(bundle: &mut Bundle, path: &Path) -> Result<Plan> {
+    let shown = Printable::new(path).to_string();
+    let bytes = bundle.take(PLAN_FILE).ok_or_else(|| failed(format!("{shown} is damaged: {PLAN_FILE} is missing")))?;
+    let stated = &bundle.manifest.plan;
+    if blake3::hash(&bytes).to_hex().as_str() != stated.hash {
+        return Err(failed(format!("{shown} is damaged: {PLAN_FILE} has another hash than its manifest states")));
+    }
+    let unusable =
+        |problem: String| failed(format!("the plan of {shown} cannot be used: {}", Printable::lines(&problem)));
+    let text = String::from_utf8(bytes).map_err(|_| unusable("it is not UTF-8".to_owned()))?;
+    let plan = Plan::parse_kept(Path::new(PLAN_FILE), &text).map_err(|error| match error {
+        PlanError::Version { .. } => anyhow::Error::from(error),
+        error => unusable(error.to_string()),
+    })?;
+    match plan.name == stated.name {
+        true => Ok(plan),
+        false => Err(unusable("it has another name than the manifest states".to_owned())),
+    }
+}
+
+/// Errors: a table has other rows than the manifest states.
+fn check_rows(manifest: &Manifest, results: &Results) -> Result<(), String> {
+    if manifest.tables.len() != Table::ALL.len() {
+        return Err(format!("the manifest lists {} tables, and a run has {}", manifest.tables.len(), Table::ALL.len()));
+    }
+    for table in Table::ALL {
+        let stated = manifest.tables.iter().find(|entry| entry.name == table.name());
+        let stated = stated.ok_or_else(|| format!("the manifest does not list the table {}", table.name()))?.rows;
+        let found = results.count_rows(table) as u64;
+        if found != stated {
+            return Err(format!("the table {} has {found} rows, and the manifest states {stated}", table.name()));
+        }
+    }
+    Ok(())
+}
