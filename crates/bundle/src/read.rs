@@ -41,6 +41,10 @@ impl Default for Limits {
     }
 }
 
+/// The most bytes of the manifest, and of the description of the crate. As parsed JSON, they need
+/// many times as much memory. 20,000 files with 400 bytes each are half of it.
+const MOST_METADATA_BYTES: u64 = 16 << 20;
+
 /// A verified bundle.
 #[derive(Debug)]
 pub struct Bundle {
@@ -72,6 +76,9 @@ pub fn read(file: &File, path: &Path, limits: Limits, keep: impl Fn(&str) -> boo
     let (mut sums, mut kept) = (BTreeMap::new(), BTreeMap::new());
     while let Some((name, bytes)) = reader.next_header()? {
         let is_ours = name == MANIFEST_FILE || name == RESEARCH_FILE;
+        if is_ours && bytes > MOST_METADATA_BYTES {
+            return Err(Error::damaged(path, format!("{name} has more than {MOST_METADATA_BYTES} bytes")));
+        }
         let mut content = (is_ours || keep(&name)).then(Vec::new);
         let sum = reader.read_content(&name, bytes, content.as_mut())?;
         match sums.last_key_value() {

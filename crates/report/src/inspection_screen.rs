@@ -233,7 +233,7 @@ fn has_lost(loser: &Json, least_seconds: f64) -> bool {
     loser["lost_seconds"].as_f64().is_some_and(|lost| lost >= least_seconds)
 }
 
-/// A table of those that lose at least so many seconds.
+/// A table of those that lose at least `least` seconds.
 fn losers(inspection: &Json, key: &str, (heading, least): (&str, f64), line: &mut impl FnMut(&str)) {
     let found: Vec<&Json> = list(&inspection[key]).filter(|loser| has_lost(loser, least)).collect();
     if found.is_empty() {

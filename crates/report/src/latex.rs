@@ -60,8 +60,8 @@ fn escape(text: &str) -> String {
             '<' => "\\textless{}",
             '>' => "\\textgreater{}",
             '|' => "\\textbar{}",
-            '"' => "\\textquotedbl{}",
-            '`' => "\\textasciigrave{}",
+            '"' => "{\\char34}",
+            '`' => "{\\char96}",
             '–' => "--",
             '—' => "---",
             '“' => "``",
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(escape("\\input{/etc/passwd}"), "\\textbackslash{}input\\{/etc/passwd\\}");
         assert_eq!(
             escape("a~b^c \"d\" <e>"),
-            "a\\textasciitilde{}b\\textasciicircum{}c \\textquotedbl{}d\\textquotedbl{} \\textless{}e\\textgreater{}"
+            "a\\textasciitilde{}b\\textasciicircum{}c {\\char34}d{\\char34} \\textless{}e\\textgreater{}"
         );
         assert_eq!(escape("12–13× “x”\u{7}\n"), "12--13\\(\\times\\) ``x''  ");
     }

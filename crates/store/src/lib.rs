@@ -6,6 +6,7 @@ mod export;
 mod files;
 mod merge;
 mod parquet_file;
+mod parquet_pages;
 mod part;
 mod reference;
 mod results;

@@ -21,8 +21,8 @@ use parquet::{
 };
 
 use crate::Error;
-use crate::results::FORMAT;
 use crate::schema::{Column, ColumnType, Table, TableRow, Value, columns_of, row_of, values_of};
+use crate::{parquet_pages, results::FORMAT};
 
 /// The number of rows of a group in the file of a merged run.
 const GROUP_ROWS: usize = 16_384;
@@ -155,6 +155,10 @@ pub(crate) fn decode_plain<R: TableRow>(
         if group.columns().iter().any(|column| column.compression() != Compression::UNCOMPRESSED) {
             return Err(Error::damaged(path, "a column is compressed"));
         }
+    }
+    for group in 0..reader.num_row_groups() {
+        parquet_pages::check_pages(&*reader.get_row_group(group).map_err(|error| Error::damaged(path, error))?)
+            .map_err(|error| Error::damaged(path, error))?;
     }
     if rows > most_rows {
         return Err(Error::damaged(path, format_args!("it has {rows} rows, and {most_rows} are allowed")));

@@ -1,10 +1,10 @@
 //! Opens a bundle, and verifies that its contents agree with each other.
 
-use std::{fs::File, path::Path};
+use std::{collections::BTreeSet, fs::File, path::Path};
 
 use anyhow::{Context, Result};
 use senesce_bundle::{Bundle, Limits, Manifest, read};
-use senesce_core::Printable;
+use senesce_core::{Printable, input::MAX_TEXT_BYTES};
 use senesce_experiment::plan::{Plan, PlanError};
 use senesce_store::{FileLimits, RUN_INFO_FILE, Results, Table};
 
@@ -42,19 +42,30 @@ pub(super) fn open(path: &Path, keep_inputs: bool) -> Result<Opened> {
     let keep = |name: &str| name == PLAN_FILE || name.starts_with(TABLES) || is_input(name);
     let mut bundle = read(&file, path, Limits::default(), keep)?;
     let damaged = |detail: String| failed(format!("{} is damaged: {}", Printable::new(path), Printable::new(&detail)));
-    let plan = read_plan(&mut bundle, path)?;
     let run = bundle.take(&format!("{TABLES}{RUN_INFO_FILE}"));
     let run = run.ok_or_else(|| damaged(format!("{RUN_INFO_FILE} is missing")))?;
+    // As parsed TOML or JSON, they need many times as much memory.
+    for (name, length) in [(PLAN_FILE, bundle.file(PLAN_FILE).map_or(0, <[u8]>::len)), (RUN_INFO_FILE, run.len())] {
+        if length > MAX_TEXT_BYTES {
+            return Err(damaged(format!("{name} has {length} bytes, and {MAX_TEXT_BYTES} are allowed")));
+        }
+    }
+    let plan = read_plan(&mut bundle, path)?;
     let results = Results::of_files(&run, |table| bundle.take(&table_path(table)), FileLimits::default())
         .with_context(|| format!("{} is damaged", Printable::new(path)))?;
     check_rows(&bundle.manifest, &results).map_err(damaged)?;
     if results.run.plan_hash != bundle.manifest.plan.hash {
         return Err(damaged("the results are those of another plan".to_owned()));
     }
-    if let Some(input) = bundle.manifest.inputs.iter().find(|input| {
-        !input.path.starts_with("inputs/") || !bundle.manifest.files.iter().any(|file| file.path == input.path)
-    }) {
-        return Err(damaged(format!("the input {} is missing", input.path)));
+    let files: BTreeSet<&str> = bundle.manifest.files.iter().map(|file| file.path.as_str()).collect();
+    let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    for input in &bundle.manifest.inputs {
+        if !input.path.starts_with("inputs/") || !files.contains(input.path.as_str()) {
+            return Err(damaged(format!("the input {} is missing", input.path)));
+        }
+        if !names.insert(&input.named) || !paths.insert(&input.path) {
+            return Err(damaged(format!("the input {} appears twice", input.path)));
+        }
     }
     Ok(Opened { bundle, plan, results })
 }

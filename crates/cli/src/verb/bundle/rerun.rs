@@ -14,6 +14,7 @@ use senesce_experiment::{
     Run,
     plan::{Plan, VolumePlan},
 };
+use senesce_oplog::LogReader;
 use senesce_store::Results;
 use senesce_volume::install_signal_cleanup;
 use senesce_workload::profile::builtin_profiles;
@@ -222,6 +223,10 @@ fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<(Path
     if plan.file_systems.iter().any(|fs| fs.kind.is_engine()) {
         engines().check()?;
     }
+    if let Some(theirs) = repository_of_log(opened, &named, &plan) {
+        let message = format!("the log in the bundle reads the repository {theirs}, which is not in the bundle");
+        return Err(usage(message, Some("name your copy of it with --repo")));
+    }
     let place = std::path::absolute(&out).with_context(|| format!("cannot look up {}", out.display()))?;
     let find = |text: &str| {
         let (_, path) = named.iter().find(|(named, _)| named == text)?;
@@ -230,7 +235,7 @@ fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<(Path
     let plan = plan.with_files(find);
     let run = Run::create(plan, &args.bundle, &out, false, world(args.trust_repo)?)?;
     for (_, path) in &named {
-        let bytes = opened.bundle.take(path).unwrap_or_default();
+        let bytes = opened.bundle.take(path).with_context(|| format!("the bundle has no {path}"))?;
         write_input(&place.join(path), &bytes)?;
     }
     let ended = execute(run, quiet)?;
@@ -240,6 +245,16 @@ fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<(Path
     }
     ended.check()?;
     Ok((ended.dir.clone(), ended.results))
+}
+
+/// The repository of the machine that the log of the plan names, if the plan names none.
+fn repository_of_log(opened: &Opened, named: &[(String, String)], plan: &Plan) -> Option<String> {
+    let replay = plan.workload.replay.as_ref().filter(|replay| replay.repo.is_none())?;
+    let (_, path) = named.iter().find(|(named, _)| *named == replay.log)?;
+    // A log that cannot be read is an error of the run.
+    let log = LogReader::new(opened.bundle.file(path)?, Path::new(path)).ok()?;
+    let source = &log.header().workload["source"];
+    source["repo"].as_str().filter(|_| source["kind"] == "git").map(str::to_owned)
 }
 
 fn write_input(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -265,6 +280,10 @@ fn localize(mut plan: Plan, repo: Option<&str>, is_input: impl Fn(&str) -> bool)
         let hint =
             "unpack plan.toml, name a device of this machine in it, and use `senesce run`; then `rerun --against RUN`";
         return Err(usage(message, Some(hint)));
+    }
+    if let (Some(ours), Some(replay)) = (repo, &mut plan.workload.replay) {
+        // The log may name a repository that the plan does not.
+        replay.repo.get_or_insert_with(|| ours.to_owned());
     }
     let mut repos: Vec<&mut String> = plan.history.repo.iter_mut().collect();
     repos.extend(plan.workload.replay.iter_mut().filter_map(|replay| replay.repo.as_mut()));

@@ -1,0 +1,25 @@
+//! Refuses pages of Parquet files that make a decoder allocate much memory.
+
+use parquet::{basic::Encoding, column::page::Page, errors::ParquetError, file::reader::RowGroupReader};
+
+/// Errors: a page has an encoding that an encoder without settings does not write, or a dictionary with more
+/// values than bytes. The decoder would allocate memory for numbers that such a page only states.
+pub(crate) fn check_pages(group: &dyn RowGroupReader) -> Result<(), ParquetError> {
+    let refuse = |what: &str| Err(ParquetError::General(format!("a page has {what}")));
+    for column in 0..group.num_columns() {
+        let mut pages = group.get_column_page_reader(column)?;
+        while let Some(page) = pages.get_next_page()? {
+            let is_known = matches!(
+                page.encoding(),
+                Encoding::PLAIN | Encoding::RLE | Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY
+            );
+            if !is_known {
+                return refuse("an unknown encoding");
+            }
+            if matches!(page, Page::DictionaryPage { .. }) && page.num_values() as usize > page.buffer().len() {
+                return refuse("a dictionary with more values than bytes");
+            }
+        }
+    }
+    Ok(())
+}
