@@ -203,7 +203,7 @@ proptest! {
             Err(_) => {}
             // The manifest alone has no checksum. Its free texts, such as the version, may change.
             Ok(read) => {
-                let good = read_bytes(&good(), LIMITS).unwrap();
+                let good = read_bytes(good(), LIMITS).unwrap();
                 prop_assert_ne!(read.file("manifest.json"), good.file("manifest.json"), "byte {}", at);
             }
         }
