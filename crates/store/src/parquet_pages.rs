@@ -2,8 +2,10 @@
 
 use parquet::{basic::Encoding, column::page::Page, errors::ParquetError, file::reader::RowGroupReader};
 
-/// Errors: a page has an encoding that an encoder without settings does not write, or a dictionary with more
-/// values than bytes. The decoder would allocate memory for numbers that such a page only states.
+/// Errors: a page has an encoding that an encoder without settings does not write, or a dictionary
+/// with more values than bytes.
+///
+/// The decoder would allocate memory for numbers that such a page only states.
 pub(crate) fn check_pages(group: &dyn RowGroupReader) -> Result<(), ParquetError> {
     let refuse = |what: &str| Err(ParquetError::General(format!("a page has {what}")));
     for column in 0..group.num_columns() {
