@@ -109,7 +109,7 @@ impl MainLine {
                 None => HistoryChange::Add { path, size },
             });
         }
-        // What is left was not renamed. The order of a map differs from run to run.
+        // The remaining files were deleted. Sort them, because the order of a map is random.
         let mut deleted: Vec<&Change> = deleted.into_values().flatten().collect();
         deleted.sort_by(|one, other| one.path.cmp(&other.path));
         for change in deleted {

@@ -1,4 +1,4 @@
-//! Bundles are equal byte for byte, and hold what was written into them.
+//! Bundles of equal contents have equal bytes. A reader gets the contents that were written.
 
 use std::{fs, io, path::Path, process::Command};
 

@@ -83,8 +83,8 @@ pub struct Ended {
     failed_arms: Vec<(String, String)>,
 }
 
-/// Executes a run and writes its report: after each arm what is known so far, and at the end all of
-/// it. Prints nothing to stdout.
+/// Executes a run. Writes its report after each arm, with the results so far, and at the end.
+/// Prints nothing to stdout.
 ///
 /// Errors: those of the run.
 pub fn execute(mut run: Run, quiet: bool) -> Result<Ended> {

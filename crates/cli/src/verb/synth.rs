@@ -86,7 +86,7 @@ fn fit(args: &SynthArgs, repo: &str, quiet: bool) -> Result<HistoryModel> {
         fit_in(repo, scratch, args.trust_repo, quiet)
     })?;
     print!("{}", render_fit(&fitted));
-    if let Some(out) = args.out.as_ref().filter(|_| !args.dry_run) {
+    if let Some(out) = &args.out {
         let wrong = || format!("cannot write the model {}", Printable::new(out));
         let mut file = File::create_new(out).with_context(wrong)?;
         file.write_all(fitted.model.to_text().as_bytes()).with_context(wrong)?;

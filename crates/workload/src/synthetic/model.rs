@@ -108,7 +108,7 @@ pub struct Choice {
     pub new_directory: [u64; 2],
 }
 
-/// The model `linux-like`. Each figure states what is documented, and what is our choice.
+/// The model `linux-like`. Comments separate documented figures from those that we chose.
 static LINUX: LazyLock<HistoryModel> = LazyLock::new(|| HistoryModel {
     format: HISTORY_MODEL_FORMAT.into(),
     files: 17_300,
@@ -179,7 +179,7 @@ impl HistoryModel {
         toml::to_string(self).expect("a model has only tables, lists and numbers")
     }
 
-    /// Returns the first field that is wrong, and what is wrong with it.
+    /// Errors: the first wrong field, and its fault.
     fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let field = |field: &'static str| move |problem: &'static str| (field, problem);
         let within = |name, good: bool, problem| if good { Ok(()) } else { Err((name, problem)) };
