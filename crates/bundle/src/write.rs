@@ -10,7 +10,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    BUNDLE_FORMAT, Error, FileEntry, MANIFEST_FILE, Manifest, PlanEntry, RESEARCH_FILE, Research, Result,
+    BUNDLE_FORMAT, Error, FileEntry, Limits, MANIFEST_FILE, Manifest, PlanEntry, RESEARCH_FILE, Research, Result,
     archive::{BLOCK, LARGEST, header, padding},
     manifest::{Input, Sum, TableEntry},
     names::check_name,
@@ -71,6 +71,7 @@ pub fn write<W: Write>(
         check_name(name).map_err(|fault| content_error(name, format!("its name {fault}")))?;
         sums.insert(name.clone(), copy(content, io::sink(), name)?);
     }
+    check_limits(&sums)?;
     let listed = |sums: &BTreeMap<String, Sum>| -> Vec<FileEntry> {
         let entry = |(path, sum): (&String, &Sum)| FileEntry {
             path: path.clone(),
@@ -108,6 +109,18 @@ pub fn write<W: Write>(
     encoder.write_all(&[0; 2 * BLOCK]).map_err(io())?;
     let out = encoder.finish().and_then(Sealing::finish).map_err(io())?;
     Ok((out, written))
+}
+
+/// Errors: readers would refuse the bundle, because it has too many files or bytes.
+fn check_limits(sums: &BTreeMap<String, Sum>) -> Result<()> {
+    let limits = Limits::default();
+    let bytes: u64 = sums.values().map(|sum| sum.bytes).sum();
+    let refused = |problem| Err(content_error("the run", problem));
+    match (sums.len() > limits.files, bytes > limits.bytes) {
+        (true, _) => refused(format!("it has {} files, and a bundle has up to {}", sums.len(), limits.files)),
+        (_, true) => refused(format!("it has {bytes} bytes, and a bundle has up to {}", limits.bytes)),
+        _ => Ok(()),
+    }
 }
 
 fn content_error(name: &str, problem: String) -> Error {

@@ -8,7 +8,10 @@ use senesce_store::{
 use senesce_testkit::{check_json, root_or_skip};
 use serde_json::Value;
 
-use super::lab::{Lab, SINGLE};
+use super::{
+    lab::{Lab, SINGLE},
+    repositories::Repository,
+};
 
 /// A run with figures that a test chooses.
 struct Made<'a> {
@@ -216,8 +219,8 @@ fn parts_that_disagree_are_refused() {
     unpack(&lab.path("b"), &lab.path(""));
     let read = |name: &str| fs::read(lab.path("bundle").join(name)).unwrap();
     let cells = read("results/cells.parquet");
-    let other_run =
-        String::from_utf8(read("results/run.json")).unwrap().replace("\"plan_hash\": \"", "\"plan_hash\": \"0");
+    let run = String::from_utf8(read("results/run.json")).unwrap();
+    let other_run = run.replace("\"plan_hash\": \"", "\"plan_hash\": \"0");
     type Change<'a> = (&'a str, Option<Vec<u8>>, &'a str);
     let changes: [Change<'_>; 6] = [
         ("plan.toml", Some(b"format = \"senesce-plan/1\"".to_vec()), "plan.toml has another hash"),
@@ -234,6 +237,22 @@ fn parts_that_disagree_are_refused() {
         });
         lab.run(["verify-bundle", "forged"]).refused(1, &["forged is damaged", fault]);
     }
+    // Results of a later version are no damage.
+    let later = run.replace("senesce-results/", "senesce-results/9");
+    assert!(later != run);
+    repack(&lab, |files| drop(files.insert("results/run.json".to_owned(), later.into_bytes())));
+    lab.run(["verify-bundle", "forged"]).refused(2, &["cannot read the results of forged", "use a newer senesce"]);
+}
+
+#[test]
+fn a_link_in_a_run_leads_to_no_file_outside_it() {
+    let lab = Lab::new();
+    make(&lab, "run", &plan_of(""), &PLAIN);
+    fs::rename(lab.path("run/arms/ext4"), lab.path("outside")).unwrap();
+    std::os::unix::fs::symlink(lab.path("outside"), lab.path("run/arms/ext4")).unwrap();
+    lab.run(["bundle", "run", "-o", "b"]).good();
+    unpack(&lab.path("b"), &lab.path(""));
+    assert!(lab.path("bundle/plan.toml").exists() && !lab.path("bundle/logs").exists());
 }
 
 /// Writes the bundle `forged` from the directory `bundle`, with changed files and right checksums.
@@ -322,11 +341,47 @@ fn inputs_are_bundled_only_on_request() {
         without.stderr
     );
     lab.run(["rerun", "without", "--out", "never"]).refused(2, &["the plan reads slow disk.toml", "with --inputs"]);
-    lab.run(["bundle", "run", "-o", "with", "--inputs", "--no-logs", "--licence", "CC-BY-4.0"]).good();
+    let with = lab.run(["bundle", "run", "-o", "with", "--inputs", "--no-logs", "--licence", "CC-BY-4.0"]).good();
+    assert!(with.stderr.contains("slow disk.toml is in the bundle, as inputs/0/slow-disk.toml"), "{}", with.stderr);
     unpack(&lab.path("with"), &lab.path(""));
     assert_eq!(fs::read_to_string(lab.path("bundle/inputs/0/slow-disk.toml")).unwrap(), "a device");
     assert!(!lab.path("bundle/logs").exists());
     assert!(fs::read_to_string(lab.path("bundle/ro-crate-metadata.json")).unwrap().contains("licenses/CC-BY-4.0"));
+    // An input that is gone is named, also one without a directory. A device of senesce itself is no file.
+    fs::remove_file(lab.path("slow disk.toml")).unwrap();
+    let gone = lab.run(["bundle", "run", "-o", "gone", "--inputs"]).good();
+    assert!(gone.stderr.contains("note: slow disk.toml is not in the bundle"), "{}", gone.stderr);
+    make(&lab, "preset", &plan_of("").replace("[measure]\n", "[measure]\ndevices = [\"hdd-7200\"]\n"), &PLAIN);
+    let preset = lab.run(["bundle", "preset", "-o", "preset.b", "--inputs"]).good();
+    assert!(!preset.stderr.contains("hdd-7200"), "{}", preset.stderr);
+}
+
+/// A repository and a device at other paths are the same experiment, because their contents are the same.
+#[test]
+fn inputs_of_a_rerun_are_elsewhere_and_alike() {
+    if !root_or_skip("volumes") {
+        return;
+    }
+    let lab = Lab::new();
+    Repository::with_commits(&lab.path("theirs"), 6);
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../device/presets/hdd-7200.toml"), lab.path("own.toml"))
+        .unwrap();
+    let synthetic = "synthetic = { model = \"linux-like\", files = 500, commits = 8 }";
+    let plan = SINGLE
+        .replace(synthetic, &format!("repo = \"{}\"", lab.path("theirs").display()))
+        .replace("[measure]", &format!("[measure]\ndevices = [\"{}\"]", lab.path("own.toml").display()));
+    let plan = lab.plan(&plan);
+    lab.run(["run".as_ref(), plan.as_os_str(), "--out".as_ref(), "run".as_ref(), "-q".as_ref()]).good();
+    lab.run(["bundle", "run", "-o", "b", "--inputs"]).good();
+    fs::rename(lab.path("theirs"), lab.path("ours")).unwrap();
+    fs::remove_file(lab.path("own.toml")).unwrap();
+    lab.run(["rerun", "b", "--out", "never"]).refused(2, &["the plan replays the repository", "--repo"]);
+    let done = lab.run(["rerun", "b", "--out", "again", "--repo", "ours", "-q", "--json"]).good();
+    let json: Value = serde_json::from_str(&done.stdout).unwrap();
+    let unlike = json["unlike"].as_array().unwrap();
+    assert!(unlike.iter().all(|unlike| unlike["group"] == "load"), "{json}");
+    assert!(json["counts"]["equal"].as_u64().unwrap() > 0 && json["counts"]["different"] == 0, "{json}");
+    lab.assert_nothing_left();
 }
 
 #[test]

@@ -9,13 +9,19 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_bundle::{Content, Contents, Input, Licence, PlanEntry, Research, TableEntry};
-use senesce_core::input::{MAX_TEXT_BYTES, read_text};
+use senesce_bundle::{Content, Contents, Input, Licence, Limits, PlanEntry, Research, TableEntry};
+use senesce_core::{
+    Bytes,
+    input::{MAX_TEXT_BYTES, read_text},
+};
 use senesce_experiment::{RunPaths, journal::RunState, plan::Plan};
 use senesce_report::{ReportOptions, draw_figures, render_report};
 use senesce_store::{RUN_INFO_FILE, Results, Table};
 
-use super::open::{PLAN_FILE, TABLES, table_path};
+use super::{
+    is_built_in,
+    open::{PLAN_FILE, TABLES, table_path},
+};
 use crate::{
     args::BundleArgs,
     exit::usage,
@@ -75,8 +81,11 @@ pub(super) fn collect(args: &BundleArgs) -> Result<(Contents, Vec<String>)> {
     let (found, lacking) = find_inputs(&paths, &plan);
     let mut inputs = Vec::new();
     if args.inputs {
+        check_inputs(found.iter().map(|(_, path)| path.as_path()))?;
         for (number, (named, path)) in found.into_iter().enumerate() {
             let input = Input { named, path: input_path(number, &path) };
+            // The plan may be a stranger's, and name any file of this machine.
+            notes.push(format!("{} is in the bundle, as {}", path.display(), input.path));
             add(input.path.clone(), Content::File(path));
             inputs.push(input);
         }
@@ -130,8 +139,13 @@ fn check_finished(paths: &RunPaths) -> Result<()> {
 /// The operation logs of the arms, with their names in the bundle.
 fn find_logs(paths: &RunPaths, plan: &Plan) -> Vec<(String, PathBuf)> {
     let logs = plan.arms().into_iter().map(|arm| (format!("logs/{}.senesce-log", arm.name), paths.log(&arm.name)));
-    // The run may be a stranger's, so a link may lead anywhere.
-    logs.filter(|(_, path)| path.symlink_metadata().is_ok_and(|found| found.is_file())).collect()
+    // The run may be a stranger's, so a link may lead anywhere: also one in place of a directory.
+    let Ok(run) = fs::canonicalize(&paths.dir) else { return Vec::new() };
+    let is_of_run = |path: &Path| {
+        let plain = path.strip_prefix(&paths.dir).map(|below| run.join(below));
+        plain.is_ok_and(|plain| fs::canonicalize(path).is_ok_and(|found| found == plain)) && path.is_file()
+    };
+    logs.filter(|(_, path)| is_of_run(path)).collect()
 }
 
 /// The input files of a plan by the texts that name them, and notes about those that do not exist.
@@ -144,12 +158,24 @@ fn find_inputs(paths: &RunPaths, plan: &Plan) -> (Vec<(String, PathBuf)>, Vec<St
         match path.metadata() {
             Ok(metadata) if metadata.is_file() => drop(found.insert(named, path)),
             Ok(_) => lacking.push(format!("{named} is not in the bundle; `rerun --repo` names a repository")),
-            Err(_) if named.contains('/') => lacking.push(format!("{named} is not in the bundle")),
-            // A built-in name.
-            Err(_) => {}
+            Err(_) if is_built_in(&named) => {}
+            Err(_) => lacking.push(format!("{named} is not in the bundle")),
         }
     }
     (found.into_iter().collect(), lacking)
+}
+
+/// Errors: the inputs have more bytes than `rerun` takes into memory beside the tables.
+fn check_inputs<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<()> {
+    let most = Limits::default().kept_bytes / 2;
+    let bytes: u64 = paths.filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
+    match bytes > most {
+        true => {
+            let message = format!("the input files have {}, and a bundle takes up to {}", Bytes(bytes), Bytes(most));
+            Err(usage(message, Some("leave --inputs out, and publish them beside the bundle")))
+        }
+        false => Ok(()),
+    }
 }
 
 /// The path of an input in the bundle. It has a number, because two inputs may have one name.

@@ -12,11 +12,16 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use senesce_bundle::write;
 use senesce_core::{Bytes, Printable};
+use senesce_device::presets;
 use senesce_experiment::Interrupted;
 use senesce_volume::{install_signal_cleanup, interrupted};
+use senesce_workload::profile::builtin_profiles;
 
 pub use self::{rerun::rerun, verify::verify_bundle};
 pub(super) use self::{
@@ -59,6 +64,11 @@ fn cannot_write(out: &Path) -> String {
     format!("cannot write {}", out.display())
 }
 
+/// The text names a device or a profile of senesce itself, not a file.
+fn is_built_in(text: &str) -> bool {
+    presets().any(|(name, _)| name == text) || builtin_profiles().any(|(name, _)| name == text)
+}
+
 /// The name of the run's directory, in the working directory.
 fn default_name(run: &Path) -> Result<PathBuf> {
     let run = fs::canonicalize(run).with_context(|| format!("cannot look up {}", run.display()))?;
@@ -85,9 +95,12 @@ impl Unfinished {
 
     /// Gives the file its name. Another file of that name is not replaced.
     fn publish(self, out: &Path) -> Result<()> {
-        renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE)
-            .map_err(io::Error::from)
-            .with_context(|| cannot_write(out))
+        let moved = match renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE) {
+            // NFS has no such rename. A link does not replace a file either, and the first name goes in `drop`.
+            Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(&self.path, out),
+            other => other.map_err(io::Error::from),
+        };
+        moved.with_context(|| cannot_write(out))
     }
 }
 

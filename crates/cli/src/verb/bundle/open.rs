@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use senesce_bundle::{Bundle, Limits, Manifest, read};
 use senesce_core::{Printable, input::MAX_TEXT_BYTES};
 use senesce_experiment::plan::{Plan, PlanError};
-use senesce_store::{FileLimits, RUN_INFO_FILE, Results, Table};
+use senesce_store::{Error as StoreError, FileLimits, RUN_INFO_FILE, Results, Table};
 
 use crate::exit::failed;
 
@@ -51,8 +51,15 @@ pub(super) fn open(path: &Path, keep_inputs: bool) -> Result<Opened> {
         }
     }
     let plan = read_plan(&mut bundle, path)?;
-    let results = Results::of_files(&run, |table| bundle.take(&table_path(table)), FileLimits::default())
-        .with_context(|| format!("{} is damaged", Printable::new(path)))?;
+    let results =
+        Results::of_files(&run, |table| bundle.take(&table_path(table)), FileLimits::default()).map_err(|error| {
+            match error {
+                newer @ StoreError::NewerFormat { .. } => {
+                    anyhow::Error::from(newer).context(format!("cannot read the results of {}", Printable::new(path)))
+                }
+                error => anyhow::Error::from(error).context(format!("{} is damaged", Printable::new(path))),
+            }
+        })?;
     check_rows(&bundle.manifest, &results).map_err(damaged)?;
     if results.run.plan_hash != bundle.manifest.plan.hash {
         return Err(damaged("the results are those of another plan".to_owned()));

@@ -3,13 +3,12 @@
 use std::{
     fs::{self, DirBuilder},
     os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
 use senesce_core::Printable;
-use senesce_device::presets;
 use senesce_experiment::{
     Run,
     plan::{Plan, VolumePlan},
@@ -17,10 +16,12 @@ use senesce_experiment::{
 use senesce_oplog::LogReader;
 use senesce_store::Results;
 use senesce_volume::install_signal_cleanup;
-use senesce_workload::profile::builtin_profiles;
 use serde::Serialize;
 
-use super::open::{Opened, open};
+use super::{
+    is_built_in,
+    open::{Opened, open},
+};
 use crate::{
     args::RerunArgs,
     engines::engines,
@@ -35,7 +36,7 @@ use crate::{
         },
         gate::{Again, JudgedFigure, Verdict, compare_again},
         place::check_run_directory,
-        run::{execute, next_run_dir, world},
+        run::{Ended, execute, next_run_dir, world},
         show::read_results,
     },
 };
@@ -180,12 +181,16 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let mut opened = open(&args.bundle, true)?;
     let planned = opened.plan.arms().into_iter().map(|arm| arm.name).collect();
-    let (dir, results) = match &args.against {
-        Some(run) => (run.clone(), read_results(run)?),
-        None => run_again(&mut opened, &args, quiet)?,
+    let (dir, results, checked) = match &args.against {
+        Some(run) => (run.clone(), read_results(run)?, Ok(())),
+        None => {
+            let ended = run_again(&mut opened, &args, quiet)?;
+            let checked = ended.check();
+            (ended.dir, ended.results, checked)
+        }
     };
-    let first = without_plan_hash(opened.results);
-    let again = compare_again(first, &without_plan_hash(results), &planned, "the run")?;
+    let first = without_places(opened.results);
+    let again = compare_again(first, &without_places(results), &planned, "the run")?;
     let counts = Counts::of(&again.judged);
     let outcome = counts.outcome(&again.missing);
     let text = describe(counts, outcome, &again);
@@ -199,6 +204,8 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
         }
         false => print!("{}", fit(&screen(&again, &text, outcome))),
     }
+    // The user sees what can be compared, also if a cell of the new run is invalid.
+    checked?;
     match outcome {
         Outcome::Equal | Outcome::Within => Ok(()),
         Outcome::Different => Err(different(text)),
@@ -206,14 +213,20 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// The results without the hash of the plan. `rerun` changes the paths in a plan, and nothing else.
-fn without_plan_hash(mut results: Results) -> Results {
-    results.circumstances.retain(|row| !(row.arm.is_empty() && row.key == "plan.hash"));
+/// The results without the places of input files, and without the hash of the plan, which depends on
+/// them. `rerun` changes these paths in a plan, and nothing else. The hashes of the inputs stay.
+fn without_places(mut results: Results) -> Results {
+    let is_place = |key: &str, value: &str| match key {
+        "plan.hash" | "workload.replay.log" | "workload.replay.repo" => true,
+        "history.origin" => !value.starts_with("synthetic "),
+        _ => false,
+    };
+    results.circumstances.retain(|row| !(row.arm.is_empty() && is_place(&row.key, &row.value)));
     results
 }
 
-/// Runs the plan of the bundle. Returns the directory of the run and its results.
-fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<(PathBuf, Results)> {
+/// Runs the plan of the bundle.
+fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<Ended> {
     let named: Vec<(String, String)> =
         opened.manifest().inputs.iter().map(|input| (input.named.clone(), input.path.clone())).collect();
     let plan =
@@ -243,8 +256,7 @@ fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<(Path
         ended.print();
         println!();
     }
-    ended.check()?;
-    Ok((ended.dir.clone(), ended.results))
+    Ok(ended)
 }
 
 /// The repository of the machine that the log of the plan names, if the plan names none.
@@ -299,12 +311,7 @@ fn localize(mut plan: Plan, repo: Option<&str>, is_input: impl Fn(&str) -> bool)
         (Some(ours), Some(_)) => repos.into_iter().for_each(|repo| ours.clone_into(repo)),
         (None, None) => {}
     }
-    let is_known = |text: &str| {
-        repo == Some(text)
-            || is_input(text)
-            || presets().any(|(name, _)| name == text)
-            || builtin_profiles().any(|(name, _)| name == text)
-    };
+    let is_known = |text: &str| repo == Some(text) || is_input(text) || is_built_in(text);
     match plan.files().into_iter().find(|text| !is_known(text)) {
         Some(text) => {
             let message = format!("the plan reads {text}, which is not in the bundle");
