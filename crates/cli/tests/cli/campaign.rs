@@ -163,7 +163,7 @@ pub(super) fn running(campaign: &Path) -> Vec<Value> {
 }
 
 /// Whether the process of a state is alive: another one of its number began at another time.
-fn is_alive(state: &Value) -> bool {
+pub(super) fn is_alive(state: &Value) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", state["pid"])).unwrap_or_default();
     // The name of the program, in brackets, may have blanks.
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();

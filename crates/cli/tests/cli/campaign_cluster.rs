@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
-    campaign::{assert_same, find, has_begun, lab_of_twelve, running, wait_for},
+    campaign::{assert_same, find, has_begun, is_alive, lab_of_twelve, running, wait_for},
     lab::{Done, Lab},
 };
 
@@ -187,7 +187,8 @@ enum Loss {
 }
 
 /// Tries to lose a task in the middle of its run. Returns `false` if the task finished first.
-fn lose(cluster: &Cluster, lab: &Lab, loss: Loss) -> bool {
+/// A killed task can look alive for a moment. So no task is lost twice: a requeue would repeat it.
+fn lose(cluster: &Cluster, lab: &Lab, loss: Loss, lost: &mut Vec<u64>) -> bool {
     let campaign = lab.path("lost");
     // The process is alive, and its job runs: a state of a lost one may still be there.
     let (state, [_, job, index, _, node]) = wait_for("task in the middle of its run", || {
@@ -195,16 +196,20 @@ fn lose(cluster: &Cluster, lab: &Lab, loss: Loss) -> bool {
         assert!(!queue.is_empty(), "the campaign ended before {loss:?}");
         let mut states = running(&campaign).into_iter();
         states.find_map(|state| {
-            let task = state["task"].as_u64()?;
+            let task = state["task"].as_u64().filter(|task| !lost.contains(task))?;
             let job = queue.iter().find(|job| is_running(job, task))?;
             has_begun(&campaign, task).then(|| (state, job.clone()))
         })
     });
     println!("task {}: {loss:?}", state["task"]);
+    lost.extend(state["task"].as_u64());
     match loss {
         Loss::Kill => {
             let pid = Pid::from_raw(state["pid"].as_i64().unwrap() as i32).unwrap();
-            kill_process(pid, Signal::KILL).is_ok()
+            let is_killed = kill_process(pid, Signal::KILL).is_ok();
+            wait_for("end of the killed process", || (!is_alive(&state)).then_some(()));
+            // It may have stored its result just before.
+            is_killed && !campaign.join("tasks").join(state["task"].to_string()).exists()
         }
         Loss::NodeDown => {
             let down = cluster.run("scontrol", &["update", &format!("nodename={node}"), "state=down", "reason=test"]);
@@ -258,8 +263,9 @@ fn losses_on_a_cluster_change_no_figure() {
     assert!(submitted.contains("12 tasks are submitted"), "{submitted}");
     let mut losses = [Loss::Kill, Loss::NodeDown, Loss::Requeue];
     Rng::for_purpose(Seed(20), "losses").shuffle(&mut losses);
+    let mut lost = Vec::new();
     for loss in losses {
-        while !lose(&cluster, &lab, loss) {}
+        while !lose(&cluster, &lab, loss, &mut lost) {}
     }
     // Slurm runs a requeued task again. It does not repeat a killed one.
     cluster.wait_empty();
