@@ -347,7 +347,7 @@ fn inputs_are_bundled_only_on_request() {
     assert_eq!(fs::read_to_string(lab.path("bundle/inputs/0/slow-disk.toml")).unwrap(), "a device");
     assert!(!lab.path("bundle/logs").exists());
     assert!(fs::read_to_string(lab.path("bundle/ro-crate-metadata.json")).unwrap().contains("licenses/CC-BY-4.0"));
-    // An input that is gone is named, also one without a directory. A device of senesce itself is no file.
+    // An input that is gone is named. A device of senesce itself is no file.
     fs::remove_file(lab.path("slow disk.toml")).unwrap();
     let gone = lab.run(["bundle", "run", "-o", "gone", "--inputs"]).good();
     assert!(gone.stderr.contains("note: slow disk.toml is not in the bundle"), "{}", gone.stderr);
@@ -356,7 +356,7 @@ fn inputs_are_bundled_only_on_request() {
     assert!(!preset.stderr.contains("hdd-7200"), "{}", preset.stderr);
 }
 
-/// A repository and a device at other paths are the same experiment, because their contents are the same.
+/// Paths of inputs are no circumstances: their contents are the same.
 #[test]
 fn inputs_of_a_rerun_are_elsewhere_and_alike() {
     if !root_or_skip("volumes") {

@@ -96,7 +96,8 @@ impl Unfinished {
     /// Gives the file its name. Another file of that name is not replaced.
     fn publish(self, out: &Path) -> Result<()> {
         let moved = match renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE) {
-            // NFS has no such rename. A link does not replace a file either, and the first name goes in `drop`.
+            // NFS has no such rename. A link does not replace a file either. `drop` removes the
+            // first name.
             Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(&self.path, out),
             other => other.map_err(io::Error::from),
         };

@@ -213,8 +213,8 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// The results without the places of input files, and without the hash of the plan, which depends on
-/// them. `rerun` changes these paths in a plan, and nothing else. The hashes of the inputs stay.
+/// The results without the places of input files, and without the hash of the plan, which depends
+/// on them. `rerun` changes only these paths in a plan. The hashes of the inputs stay.
 fn without_places(mut results: Results) -> Results {
     let is_place = |key: &str, value: &str| match key {
         "plan.hash" | "workload.replay.log" | "workload.replay.repo" => true,
