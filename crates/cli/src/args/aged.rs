@@ -16,7 +16,7 @@ pub struct AgeArgs {
     pub workload: String,
     /// Directory, device, image:SIZE, garden:DIR, evergreen:FILE.
     ///
-    /// A directory that is not empty is aged below a new directory in it. fsfb and profile:NAME
+    /// If a directory is not empty, a new directory in it is aged. fsfb and profile:NAME
     /// fill the whole file system of the directory. Unless the directory is a mount point, they
     /// need --until fullness, --set with a fullness, or --force. A device or image:SIZE needs --fs.
     /// garden:DIRECTORY and evergreen:FILE name an empty garden or evergreen, which this process
@@ -113,7 +113,7 @@ pub struct BenchArgs {
     /// stdout of the command.
     #[arg(long, value_name = "REGEX")]
     pub metric: Option<crate::verb::bench::Pattern>,
-    /// Larger figures are better. Default: smaller ones are.
+    /// A larger figure is better. Default: a smaller one.
     #[arg(long, requires = "metric")]
     pub more_is_better: bool,
     /// Include the time to write cached data back.

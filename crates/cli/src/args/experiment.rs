@@ -221,9 +221,9 @@ pub struct ReplayArgs {
     /// The model is a tree in memory to which the same operations are applied.
     #[arg(long, value_name = "model|DIR", default_value = "model")]
     pub against: String,
-    /// Speed: max, recorded, or a factor of recorded.
+    /// Speed: max, recorded, or a factor such as 60.
     ///
-    /// Only the log of a recording has times.
+    /// 60 replays 60 times as fast as recorded. Only the log of a recording has times.
     #[arg(long, value_name = "PACE", default_value = "max")]
     pub pace: PaceArg,
     /// Threads. The resulting tree does not depend on them.

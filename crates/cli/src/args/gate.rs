@@ -31,9 +31,9 @@ pub struct GateArgs {
     pub also: Vec<PathBuf>,
     /// Allowed change of exact figures, in percent.
     ///
-    /// Default: the baseline's tolerances. 0 compares exactly. A baseline that has no tolerances of
-    /// its own allows 0.5% for layout and requests (Btrfs: 1.5% for requests) and 40% for modelled
-    /// seconds. --save-baseline writes this one for all figures.
+    /// Default: the baseline's tolerances. 0 compares exactly. A baseline without tolerances allows
+    /// 0.5% for layout and requests (Btrfs: 1.5% for requests), and 40% for modelled seconds.
+    /// --save-baseline writes this one for all figures.
     #[arg(short, long, value_name = "PERCENT", value_parser = parse_tolerance)]
     pub tolerance: Option<f64>,
     /// Gate wall times, too.

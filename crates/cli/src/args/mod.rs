@@ -98,8 +98,8 @@ pub enum Verb {
         sudo senesce defrag /home --order sorted --max-seconds 3600\n  \
         senesce defrag ~/src --dry-run --json | jq '.worth'\n\n\
         On ext4, XFS with reflink and Btrfs, mounted and in use. A kill at any moment loses nothing and leaves\n\
-        nothing in the file system; a second run continues. A power cut neither, but on ext4 it can lose a write\n\
-        that another program synced during a step (docs/how-to/defrag.md).")]
+        nothing in the file system; a second run continues. The same is true of a power cut,\n\
+        except that on ext4 it can lose a write that another program synced during a step (docs/how-to/defrag.md).")]
     Defrag(DefragArgs),
     /// Trace the block requests of a device during a command: layout score, seeks, cost.
     #[command(after_long_help = "Examples:\n  \
@@ -197,7 +197,8 @@ pub enum Verb {
         senesce bundle demo --inputs --licence CC-BY-4.0\n  \
         tar --zstd -xf demo.senesce-bundle                    unpacks it into the directory bundle\n\n\
         The file is a tar archive, compressed by zstd, with RO-Crate metadata. It has the plan, the tables as Parquet, the\n\
-        report, the figures as SVG, PNG and PDF, LaTeX for them, the circumstances, the operation logs, and how to cite.\n\
+        report, the figures as SVG, PNG and PDF, and LaTeX for them. It also has the circumstances, the operation\n\
+        logs, and how to cite.\n\
         Logs have the names of the files of the workload. Read docs/how-to/bundle.md before you publish a bundle.")]
     Bundle(BundleArgs),
     /// Verify a bundle: every checksum, the list of files, the plan and the tables.
@@ -239,7 +240,7 @@ pub enum Verb {
         senesce age mail --on /mnt/scratch/empty-dir --set cycles=10 --log mail.senesce-log\n  \
         senesce age git:~/linux --on /mnt/scratch --set pulls=500 --until layout-score=0.9\n  \
         senesce age fsfb --on garden:/srv/garden --until turnover=2\n\n\
-        A directory that is not empty is aged below a new directory in it; the rest of it stays as it is.\n\
+        If a directory is not empty, a new directory in it is aged. The rest stays as it is.\n\
         fsfb and profile:NAME fill the whole file system of a directory, fsfb to 95%. So does overwrite with\n\
         fill_percent.\n\
         The full-disk editions of git do so, too.\n\

@@ -50,7 +50,7 @@ pub fn check_new_files<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>)
 pub fn check_directory(file: &Path) -> Result<()> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let answer = access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(std::io::Error::from);
-    answer.with_context(|| format!("cannot make {}: its directory is {}", file.display(), dir.display()))
+    answer.with_context(|| format!("cannot make {} in the directory {}", file.display(), dir.display()))
 }
 
 /// Checks that a command can be started. A relative path is looked up in `dir`; without `dir` it is

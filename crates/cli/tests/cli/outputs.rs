@@ -155,7 +155,7 @@ fn foreign_files_are_not_replaced() {
     {
         lab.run([args, &["p.toml"]].concat()).refused(2, &["p.toml exists already, and may have been edited"]);
     }
-    lab.run(["man", "--out", "none/man1"]).refused(2, &["cannot make none/man1: its directory is none"]);
+    lab.run(["man", "--out", "none/man1"]).refused(2, &["cannot make none/man1 in the directory none"]);
     assert!(!path("none").exists());
     let refused = lab.run(["garden", "reproduce", "E5", "--dry-run", "--out", "tree"]);
     refused.refused(2, &["tree exists already, and has files of another kind"]);

@@ -114,7 +114,7 @@ pub struct FsPlaceArgs {
     /// a mount point.
     #[arg(value_name = "PLACE", required_unless_present = "drive", verbatim_doc_comment)]
     pub place: Option<PathBuf>,
-    /// In place of PLACE: a drive. Repeatable.
+    /// A drive, in place of PLACE. Repeatable.
     ///
     /// A file or block device, once for each drive and in any order. One drive of each group with
     /// parity may be missing.
@@ -285,7 +285,7 @@ pub struct FsTierArgs {
 pub struct FsReplaceArgs {
     #[command(flatten)]
     pub place: FsPlaceArgs,
-    /// The number of the drive (`fs stat`).
+    /// The number of the drive; `fs stat` prints it.
     #[arg(value_name = "NUMBER")]
     pub number: u32,
     /// The new drive. Default: a new image in DIRECTORY.

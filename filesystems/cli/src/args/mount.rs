@@ -119,7 +119,7 @@ pub struct FsServedArgs {
     pub checkpoint_interval: u64,
     /// Acknowledge writes in memory: kernel, engine or direct.
     ///
-    /// As in other file systems, durable are synced writes and writes that are about a second old.
+    /// Synced writes are durable, and so are writes that are about a second old.
     /// kernel (default): the kernel also caches writes; good for small writes. engine: the kernel
     /// passes writes on at once; good for large writes. direct: as engine, and a program that
     /// creates a file and opens it only for writing bypasses the page cache (from Linux 6.18 on).

@@ -79,9 +79,9 @@ pub struct FsNewObjectsArgs {
     /// The store of objects: DIRECTORY or s3://BUCKET/PREFIX.
     ///
     /// A directory is made the first time. A bucket must exist. The key of an S3 store is
-    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), its region AWS_REGION, its
-    /// URL AWS_ENDPOINT_URL if it is not Amazon's. Later verbs need this option to read cold
-    /// blocks.
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), and its region AWS_REGION.
+    /// AWS_ENDPOINT_URL is its URL if it is not Amazon's. Later verbs need this option to read
+    /// cold blocks.
     #[arg(long, value_name = "STORE", value_parser = ObjectsPlace::parser())]
     pub objects: ObjectsPlace,
 }

@@ -8,7 +8,7 @@ use senesce_core::Bytes;
 /// The drives of an aggregate, in place of its directory.
 #[derive(Clone, Debug, Args)]
 pub struct FsDrivesArgs {
-    /// In place of PLACE: a drive. Repeatable.
+    /// A drive, in place of PLACE. Repeatable.
     ///
     /// A file or block device, once for each drive and in any order. One drive of each group with
     /// parity may be missing.

@@ -235,8 +235,8 @@ fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result
         let options = &args.run;
         let is_changed = options.force || options.dry_run || options.change != ChangeArgs::default();
         if options.out.is_some() || is_changed || options.guest.guest.is_some() {
-            let hint = "leave the options of a plan's run out, such as --out and --seed, or name a plan";
-            return Err(usage(format!("{} is a run, which is not run again", path.display()), Some(hint)));
+            let hint = "leave out options that change a run, such as --out and --seed, or name a plan";
+            return Err(usage(format!("{} is a run, and `gate` does not run it again", path.display()), Some(hint)));
         }
         return Ok(path.clone());
     }
