@@ -38,6 +38,29 @@ pub fn tell_utc(unix_seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
+/// The day (UTC) of a time in seconds since 1970: `2026-11-23`.
+pub fn tell_utc_day(unix_seconds: i64) -> String {
+    let mut text = tell_utc(unix_seconds);
+    text.truncate(text.find(' ').unwrap_or(text.len()));
+    text
+}
+
+/// The start of a day (UTC) such as `2026-11-23`, seconds since 1970. `None` for another text, and
+/// for days that no calendar from 1970 to 9999 has.
+pub fn parse_utc_day(text: &str) -> Option<i64> {
+    let is_digit = |(at, byte): (usize, u8)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() };
+    if text.len() != 10 || !text.bytes().enumerate().all(is_digit) {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| text[range].parse::<i64>().ok();
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    // Years begin in March, as in `tell_utc`.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    // A day that its month does not have is printed as another one.
+    Some(days * 86_400).filter(|seconds| *seconds >= 0 && tell_utc_day(*seconds) == text)
+}
+
 impl Clock for SystemClock {
     fn now(&self) -> Nanos {
         Nanos(self.0.elapsed().as_nanos() as u64)
@@ -50,7 +73,7 @@ impl Clock for SystemClock {
 
 #[cfg(test)]
 mod tests {
-    use super::tell_utc;
+    use super::{parse_utc_day, tell_utc, tell_utc_day};
 
     #[test]
     fn days_are_those_of_the_calendar() {
@@ -66,6 +89,26 @@ mod tests {
             (4_107_542_400, "2100-03-01 00:00:00 UTC"),
         ] {
             assert_eq!(tell_utc(seconds), told);
+        }
+    }
+
+    #[test]
+    fn printed_days_are_read() {
+        for day in 0..200_000 {
+            let seconds = day * 86_400;
+            assert_eq!(parse_utc_day(&tell_utc_day(seconds + 86_399)), Some(seconds));
+        }
+        for bad in [
+            "2027-02-29",
+            "2027-13-01",
+            "2027-00-10",
+            "2027-01-00",
+            "1969-12-31",
+            "2027/01/01",
+            "27-01-01",
+            "2027-01-0á",
+        ] {
+            assert_eq!(parse_utc_day(bad), None, "{bad}");
         }
     }
 }

@@ -89,6 +89,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
         Verb::Trace(args) => verb::trace::trace(args, quiet),
         Verb::Compare(args) => verb::compare::compare(args),
+        Verb::Forecast(args) => verb::forecast::forecast(&args),
         Verb::Gate(args) => verb::gate::gate(args, quiet),
         Verb::Device(args) => verb::device::device(args),
         Verb::Profile(args) => verb::profile::profile(args, quiet),

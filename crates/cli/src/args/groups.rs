@@ -6,7 +6,7 @@ use clap::{Command, builder::styling::Style};
 
 /// Every visible verb, in the order of the help.
 pub const GROUPS: &[(&str, &[&str])] = &[
-    ("Look", &["inspect", "defrag", "trace", "grep", "device"]),
+    ("Look", &["inspect", "forecast", "defrag", "trace", "grep", "device"]),
     ("Age", &["age", "fragment", "profile", "synth"]),
     ("Measure", &["demo", "run", "campaign", "show", "report", "export", "compare", "gate", "bench"]),
     ("Keep", &["bundle", "verify-bundle", "rerun", "image", "record", "replay", "log"]),

@@ -294,7 +294,7 @@ pub(super) fn parse_outcome(text: &str) -> Result<Outcome, String> {
     }
 }
 
-fn parse_role(text: &str) -> Result<Role, String> {
+pub(super) fn parse_role(text: &str) -> Result<Role, String> {
     let names = || Role::ALL.map(Role::name).join(", ");
     Role::of_name(text).ok_or_else(|| format!("{text:?} is no volume: {}", names()))
 }

@@ -5,6 +5,7 @@ mod bundle;
 mod campaign;
 mod complete;
 mod experiment;
+mod forecast;
 mod gardening;
 mod gate;
 mod groups;
@@ -25,6 +26,7 @@ pub use aged::*;
 pub use bundle::*;
 pub use campaign::*;
 pub use experiment::*;
+pub use forecast::*;
 pub use gardening::*;
 pub use gate::*;
 pub use groups::EXIT_CODES;
@@ -131,6 +133,16 @@ pub enum Verb {
         tolerance. An improvement is printed, and does not fail. Exit code 5: a regression; 6: undecided.\n\
         A run of another history, seed, workload or volume size is refused. Other circumstances that differ are listed.")]
     Gate(GateArgs),
+    /// Forecast the cost of a volume, and the date at which it is twice as slow.
+    #[command(after_long_help = "Examples:\n  \
+        senesce inspect /srv --json --no-map > srv-$(date +%F).json   once a day or week\n  \
+        senesce forecast srv-*.json\n  \
+        senesce forecast srv-*.json --at 2027-06-01 --threshold 1.5\n  \
+        senesce forecast demo --arm ext4 --at 5000            a run, at a later checkpoint\n  \
+        senesce forecast srv-*.json --json | jq '.forecasts[0].crossing'\n\n\
+        Needs four inspections or checkpoints after the last cure. A forecast reaches twice as far as they do.\n\
+        The interval is from the errors on other histories, whose later costs are known: docs/how-to/forecast.md.")]
+    Forecast(ForecastArgs),
     /// List the devices that costs are modelled for, show one, or fit one to a disk.
     #[command(after_long_help = "Examples:\n  \
         senesce device list\n  \

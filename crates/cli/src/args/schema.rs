@@ -64,6 +64,8 @@ pub enum SchemaOf {
     EvergreenTree,
     /// The file `figures.json` of `report --figures`.
     Figures,
+    /// `forecast --json`.
+    Forecast,
     /// `fragment --json` of a file.
     FragmentFile,
     /// `fragment --dry-run --json` of a file.

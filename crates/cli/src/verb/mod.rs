@@ -13,6 +13,7 @@ pub mod demo;
 pub mod device;
 pub mod export;
 mod filling;
+pub mod forecast;
 pub mod fragment;
 pub mod fresh;
 pub mod gate;

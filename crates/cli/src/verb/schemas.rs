@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     age::{AGE_SCHEMA, AgeDocument},
-    bench, bundle, campaign, compare, defrag, defrag_space, device, export,
+    bench, bundle, campaign, compare, defrag, defrag_space, device, export, forecast,
     fragment::{self, Planned, Reached},
     gate,
     grep::{GREP_SCHEMA, GrepDocument},
@@ -45,6 +45,7 @@ pub fn output_schema(of: SchemaOf) -> Option<Value> {
         SchemaOf::Devices => schema_of::<Versioned<device::DevicesDocument>>(device::DEVICES_SCHEMA),
         SchemaOf::Events => export::events_schema(),
         SchemaOf::Figures => schema_of::<RunOfFigures>(RUN_OF_FIGURES_FORMAT),
+        SchemaOf::Forecast => schema_of::<Versioned<forecast::ForecastDocument>>(forecast::FORECAST_SCHEMA),
         SchemaOf::FragmentFile => schema_of::<Versioned<Reached<FileReport>>>(fragment::FILE_SCHEMA),
         SchemaOf::FragmentFilePlan => schema_of::<Versioned<Planned<FilePlan>>>(fragment::FILE_PLAN_SCHEMA),
         SchemaOf::FragmentFreeSpace => schema_of::<Versioned<Reached<FreeReport>>>(fragment::FREE_SPACE_SCHEMA),

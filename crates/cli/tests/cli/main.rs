@@ -22,6 +22,7 @@ mod disk;
 mod dry_run;
 mod equivalence;
 mod extreme_plans;
+mod forecast;
 mod forged;
 mod fragment;
 mod fs;

@@ -14,6 +14,7 @@
 //! The same figures and the same seed have the same results.
 
 mod comparison;
+pub mod forecast;
 mod gate;
 mod ranking;
 mod spread;
