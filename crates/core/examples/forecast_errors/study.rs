@@ -179,7 +179,7 @@ impl Study {
 
     /// Table `histories`: each history with its errors when the first half is given.
     pub fn history_lines(&self) -> Vec<String> {
-        let head = "run\tvolume\tdevice\tcheckpoints\tgiven\tfirst_slowdown\tlast_slowdown\tcurve\tmedian\tlargest\t\
+        let head = "kept_run\tvolume\tdevice\tcheckpoints\tgiven\tfirst_slowdown\tlast_slowdown\tcurve\tmedian\tlargest\t\
                     largest_no_change\tlargest_straight";
         let mut lines = vec![head.to_owned()];
         for (index, history) in self.histories.iter().enumerate() {
