@@ -1,6 +1,8 @@
 //! What the targets of both engines share: what users ask for, what is tried on what may be damaged, and holding an engine against the
 //! model in memory.
 
+pub mod patches;
+
 use std::ops::ControlFlow;
 
 use senesce_fsapi::{

@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::error::{ContextKind, ContextValue};
-use senesce_core::{Printable, is_hazard};
+use senesce_core::{Printable, is_caught_panic, is_hazard, panic_text};
 use senesce_experiment::{ErrorKind, interruption, plan::is_foreign};
 use senesce_oplog::LogError;
 
@@ -155,6 +155,9 @@ pub fn passed(code: u8) -> anyhow::Result<()> {
 /// too.
 pub fn run(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
     set_hook(Box::new(|panic| {
+        if is_caught_panic() {
+            return;
+        }
         let place = panic.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
         eprintln!("senesce: internal error{place}: {}", panic_text(panic.payload()));
         eprintln!("  hint: this is a fault of senesce; please report it with the command that led here");
@@ -238,11 +241,6 @@ const CHECK_EXT4: &str = "`e2fsck -fn DEVICE` reports all damage and changes not
 const OTHER_NAMESPACE: &str = "in the mount namespace of process";
 /// The hint for a loop device that senesce made itself.
 const COPIED_MOUNT: &str = "if you did not name this device, repeat the command: another process copied the mounts";
-
-fn panic_text(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
-}
 
 fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(report_code(error))

@@ -172,6 +172,20 @@ mod tests {
         assert_eq!(sample().to_files().unwrap(), files);
     }
 
+    /// The library panics on some of these files.
+    #[test]
+    fn tables_with_a_changed_byte_are_read_or_refused() {
+        let good = encode_plain(&sample().cells).unwrap();
+        let is_refused = |(at, value): (usize, u8)| {
+            let mut bytes = good.clone();
+            bytes[at] = value;
+            decode_plain::<CellRow>(Path::new("cells"), bytes, 10, &mut Budget::of(1 << 20)).is_err()
+        };
+        let changes = (0..good.len()).flat_map(|at| [0, 0x15, 0x7f, 0xff].map(|value| (at, value)));
+        let refused = changes.filter(|change| is_refused(*change)).count();
+        assert!(refused > good.len(), "{refused} of {}", 4 * good.len());
+    }
+
     #[test]
     fn tables_beyond_a_limit_are_refused() {
         let mut files = sample().to_files().unwrap();

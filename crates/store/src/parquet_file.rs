@@ -23,6 +23,7 @@ use parquet::{
 use crate::Error;
 use crate::schema::{Column, ColumnType, Table, TableRow, Value, columns_of, row_of, values_of};
 use crate::{parquet_pages, results::FORMAT};
+use senesce_core::catch_panic;
 
 /// The number of rows of a group in the file of a merged run.
 const GROUP_ROWS: usize = 16_384;
@@ -134,8 +135,16 @@ fn write_group<R: TableRow, W: Write + Send>(
 
 /// Decodes the rows of a Parquet file. Columns are found by name; unknown ones are skipped.
 pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, Error> {
-    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
-    decode_rows(path, &reader, &mut Budget::unlimited())
+    without_panic(path, || {
+        let reader =
+            SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
+        decode_rows(path, &reader, &mut Budget::unlimited())
+    })
+}
+
+/// The library panics on some damaged files, for example if a column starts before the file.
+fn without_panic<T>(path: &Path, decode: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    catch_panic(decode).unwrap_or_else(|text| Err(Error::damaged(path, text)))
 }
 
 /// Decodes the rows of a file of [`encode_plain`] that may have been made to harm.
@@ -143,6 +152,15 @@ pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>,
 /// Errors: as [`decode`]; it has more than `most_rows` rows; it is compressed; its texts exceed
 /// `text`.
 pub(crate) fn decode_plain<R: TableRow>(
+    path: &Path,
+    bytes: Vec<u8>,
+    most_rows: u64,
+    text: &mut Budget,
+) -> Result<Vec<R>, Error> {
+    without_panic(path, || decode_checked(path, bytes, most_rows, text))
+}
+
+fn decode_checked<R: TableRow>(
     path: &Path,
     bytes: Vec<u8>,
     most_rows: u64,
