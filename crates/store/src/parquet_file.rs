@@ -157,31 +157,25 @@ pub(crate) fn decode_plain<R: TableRow>(
     most_rows: u64,
     text: &mut Budget,
 ) -> Result<Vec<R>, Error> {
-    without_panic(path, || decode_checked(path, bytes, most_rows, text))
-}
-
-fn decode_checked<R: TableRow>(
-    path: &Path,
-    bytes: Vec<u8>,
-    most_rows: u64,
-    text: &mut Budget,
-) -> Result<Vec<R>, Error> {
-    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
-    let mut rows: u64 = 0;
-    for group in reader.metadata().row_groups() {
-        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
-        if group.columns().iter().any(|column| column.compression() != Compression::UNCOMPRESSED) {
-            return Err(Error::damaged(path, "a column is compressed"));
+    without_panic(path, || {
+        let reader =
+            SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
+        let mut rows: u64 = 0;
+        for group in reader.metadata().row_groups() {
+            rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
+            if group.columns().iter().any(|column| column.compression() != Compression::UNCOMPRESSED) {
+                return Err(Error::damaged(path, "a column is compressed"));
+            }
         }
-    }
-    for group in 0..reader.num_row_groups() {
-        parquet_pages::check_pages(&*reader.get_row_group(group).map_err(|error| Error::damaged(path, error))?)
-            .map_err(|error| Error::damaged(path, error))?;
-    }
-    if rows > most_rows {
-        return Err(Error::damaged(path, format_args!("it has {rows} rows, and {most_rows} are allowed")));
-    }
-    decode_rows(path, &reader, text)
+        for group in 0..reader.num_row_groups() {
+            parquet_pages::check_pages(&*reader.get_row_group(group).map_err(|error| Error::damaged(path, error))?)
+                .map_err(|error| Error::damaged(path, error))?;
+        }
+        if rows > most_rows {
+            return Err(Error::damaged(path, format_args!("it has {rows} rows, and {most_rows} are allowed")));
+        }
+        decode_rows(path, &reader, text)
+    })
 }
 
 /// The bytes of text that a decoder may still produce. A few bytes of a file can stand for many
