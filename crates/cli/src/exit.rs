@@ -1,6 +1,7 @@
 //! Errors become one message and one exit code, here and nowhere else.
 
 mod bisection;
+mod plan_hint;
 
 use std::{
     any::Any,
@@ -14,9 +15,10 @@ use std::{
 use clap::error::{ContextKind, ContextValue};
 use senesce_core::{Printable, is_caught_panic, is_hazard, panic_text};
 use senesce_experiment::{ErrorKind, interruption, plan::is_foreign};
-use senesce_oplog::LogError;
 
 pub use self::bisection::{bisect, refuse_bisection};
+use plan_hint::hint_for_plan;
+
 use crate::{
     engines::engines,
     fit::fit_message,
@@ -316,20 +318,6 @@ fn system_kind(kind: std::io::ErrorKind) -> Option<(ErrorKind, &'static str)> {
         Io::ReadOnlyFilesystem => (ErrorKind::Environment, "make it writable, or name another place"),
         _ => return None,
     })
-}
-
-/// The hint for a plan that was given as an operation log.
-fn hint_for_plan(error: &anyhow::Error) -> Option<String> {
-    let of_log = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
-        Some(senesce_experiment::Error::Log(LogError::NotALog { path, .. })) => Some(path.clone()),
-        _ => match cause.downcast_ref() {
-            Some(LogError::NotALog { path, .. }) => Some(path.clone()),
-            _ => None,
-        },
-    };
-    let path = error.chain().find_map(of_log).filter(|path| path.extension().is_some_and(|name| name == "toml"))?;
-    let path = Printable::new(&path).to_string();
-    Some(format!("`senesce run {path}` runs a plan; the logs of a run are RUN/arms/ARM/oplog.senesce-log"))
 }
 
 /// The kind of an error and what to do about it: of the first cause that has a kind.

@@ -1,7 +1,8 @@
 //! The known name that a misspelt one is near to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use senesce_core::Printable;
 use senesce_experiment::RunPaths;
 
 /// The first known name that is near to a given one.
@@ -32,6 +33,33 @@ pub fn hint_for_run(path: &Path) -> String {
         Some(near) => format!("did you mean {near}?"),
         None => "name the directory of a run; without --out, `senesce run` makes it in senesce-runs".to_owned(),
     }
+}
+
+/// Where the plans of senesce are: in its source, and where packages install them.
+const PLAN_DIRS: [&str; 2] = ["plans", "/usr/share/senesce/plans"];
+
+/// The hint for a plan that does not exist.
+pub fn hint_for_missing_plan(path: &Path) -> String {
+    match PLAN_DIRS.iter().find_map(|dir| find_near_plan(path, Path::new(dir))) {
+        Some(near) => format!("did you mean {}?", Printable::new(&near)),
+        None => {
+            format!("plans are files: those of senesce are in {} of its source, or in {}", PLAN_DIRS[0], PLAN_DIRS[1])
+        }
+    }
+}
+
+/// The plan in a directory with the name of a path or a name near to it, with or without `.toml`.
+fn find_near_plan(path: &Path, dir: &Path) -> Option<PathBuf> {
+    let name = |path: &Path| {
+        path.file_name().and_then(|name| name.to_str()).map(|name| name.trim_end_matches(".toml").to_owned())
+    };
+    let given = name(path)?;
+    let mut found: Vec<PathBuf> = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    found.sort();
+    let is_same = |path: &&PathBuf| name(path).as_ref() == Some(&given);
+    let is_like = |path: &&PathBuf| name(path).is_some_and(|name| is_near(&given, &name));
+    found.iter().find(is_same).or_else(|| found.iter().find(is_like)).cloned()
 }
 
 /// Whether two names are equal, or differ in one or two letters between an equal start and end.
@@ -65,6 +93,24 @@ mod tests {
         ] {
             assert_eq!(find_near(given, known), near, "{given}");
         }
+    }
+
+    #[test]
+    fn plans_are_found_without_their_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["quick-start.toml", "quick-starts.toml", "notes.txt"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let near = |given: &str| {
+            let found = find_near_plan(Path::new(given), dir.path())?;
+            Some(found.file_name()?.to_str()?.to_owned())
+        };
+        for given in ["quick-start", "quick-start.toml", "plan/quick-start", "quickstart.toml"] {
+            assert_eq!(near(given).as_deref(), Some("quick-start.toml"), "{given}");
+        }
+        assert_eq!((near("notes"), near("nowhere.toml"), near("..")), (None, None, None));
+        let hint = hint_for_missing_plan(Path::new("nowhere.toml"));
+        assert!(hint.contains("in plans of its source, or in /usr/share/senesce/plans"), "{hint}");
     }
 
     #[test]

@@ -156,6 +156,7 @@ impl Run {
             self.forget_if_unbegun(&error, &Registry::new(&self.world.registry_dir));
             return Err(error);
         }
+        let begun = self.world.clock.now();
         let registry = Registry::new(&self.world.registry_dir);
         let opened = registry.add(&self.paths.dir).and_then(|()| {
             let host = self.world.host.clone();
@@ -182,6 +183,11 @@ impl Run {
                 self.forget_if_unbegun(error, &registry);
             }
         })?;
+        if self.created && end.failed_arms.is_empty() {
+            let seconds = (self.world.clock.now().0.saturating_sub(begun.0)) / 1_000_000_000;
+            let (arm, key) = (String::new(), TOOK_SECONDS.to_owned());
+            add_circumstances(&mut self.store, vec![CircumstanceRow { arm, key, value: seconds.to_string() }])?;
+        }
         self.store.compact()?;
         self.journal.append(Entry::RunDone).map_err(Error::io("write", self.paths.journal()))?;
         if !is_free {
@@ -393,6 +399,14 @@ pub(crate) fn plan_text(plan: &Plan, path: &Path) -> Result<String, Error> {
         problem: format!("cannot be written: {error}"),
         hint: "this is a fault of senesce; please report it",
     })
+}
+
+/// The circumstance of a run that one process executed without a failed arm: its wall time.
+pub const TOOK_SECONDS: &str = "run.took_seconds";
+
+/// The hash of a plan, as runs of it record it. `None`: it cannot be written.
+pub fn hash_of_plan(plan: &Plan) -> Option<String> {
+    plan_text(plan, Path::new("")).ok().map(|text| plan_hash(&text))
 }
 
 /// The hash of the text of a plan.

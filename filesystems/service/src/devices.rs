@@ -17,6 +17,10 @@ use crate::{Error, Result, Task};
 
 /// The most bytes of changes to a frozen device that are kept in memory.
 const MOST_CHANGES: Bytes = Bytes(256 << 20);
+/// The most bytes of overwritten data that a dry run keeps.
+pub(crate) const KEPT_BYTES: Bytes = Bytes(256 << 20);
+/// What to do if a check must keep more.
+pub(crate) const KEEP_MORE: &str = "--keep SIZE keeps more in memory; or unmount it";
 /// How often to check for cancellation while work reports no progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -84,10 +88,12 @@ impl Frozen {
     /// Runs work in another thread and forwards its progress. After a cancellation, reads of the
     /// devices fail, which ends the work.
     ///
-    /// Errors: the task was cancelled.
+    /// Errors: the task was cancelled; more data was overwritten than is kept, with the hint
+    /// `keep_more`.
     pub(crate) fn attend<T: Send, P: Send>(
         &self,
         task: &mut dyn Task,
+        keep_more: Option<&str>,
         tell: impl Fn(&mut dyn Task, P),
         work: impl FnOnce(Sender<P>) -> T + Send,
     ) -> Result<T> {
@@ -110,8 +116,9 @@ impl Frozen {
                 Ok(_) if is_cancelled => Err(Error::refused("it was interrupted", None)),
                 Ok(done) => match self.moment.lost() {
                     Some(LostMoment { why, is_full }) => {
-                        let more = "--keep SIZE keeps more in memory; or unmount it";
-                        Err(Error::refused(why, is_full.then_some(more)))
+                        let hint =
+                            is_full.then_some(keep_more.unwrap_or("try again when programs write less, or unmount it"));
+                        Err(Error::refused(why, hint))
                     }
                     None => Ok(done),
                 },
@@ -133,7 +140,7 @@ mod tests {
         let devices = Devices::new(vec![Arc::new(MemoryDevice::new("d", Bytes(1 << 20)))], LogDevices::none());
         let drive = devices.drives().swap_remove(0);
         let frozen = devices.freeze(Bytes(0)).unwrap();
-        let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
+        let done = frozen.attend(&mut NoTask, None, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
         let Err(Error::Refused { message, .. }) = done else { panic!("{done:?}") };
         assert!(message.contains("were overwritten during the moment"), "{message}");
     }
@@ -162,7 +169,7 @@ mod tests {
         let devices = Devices::new(vec![Arc::new(drive)], LogDevices::none());
         let drive = devices.drives().swap_remove(0);
         let frozen = devices.freeze(Bytes(1 << 20)).unwrap();
-        let done = frozen.attend(&mut NoTask, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
+        let done = frozen.attend(&mut NoTask, None, |_, ()| {}, |_sender| drive.write_at(0, &[1; 8]).is_ok());
         let Err(Error::Refused { message, hint }) = done else { panic!("{done:?}") };
         assert!(message.contains("could not be saved") && hint.is_none(), "{message}, {hint:?}");
     }

@@ -13,13 +13,14 @@ use serde_json::Value;
 
 use crate::{
     Devices, Error, EvergreenChecked, EvergreenCheckedPart, EvergreenDefragmented, EvergreenFinding, EvergreenStat,
-    Frozen, Mounts, Passes, Request, Response, Result, Serves, Task, error::While,
+    Frozen, Mounts, Passes, Request, Response, Result, Serves, Task,
+    devices::{KEEP_MORE, KEPT_BYTES},
+    error::While,
+    task::{Relay, Step},
 };
 
 /// Bytes that a sweep of keys moves between checks for cancellation.
 const STEP: u64 = 4 << 20;
-/// The most bytes of overwritten data that a dry run keeps.
-const KEPT: Bytes = Bytes(256 << 20);
 
 /// An open evergreen with the context of the process.
 pub struct Service<'a> {
@@ -74,7 +75,7 @@ impl Service<'_> {
         let mut done = match dry_run {
             false => sweep(self.fs, task).when(cannot)?,
             true => {
-                let frozen = self.freeze(KEPT)?;
+                let frozen = self.freeze(KEPT_BYTES)?;
                 let device =
                     frozen.drives.first().ok_or_else(|| Error::usage("its device is not open for a dry run", None))?;
                 let work = |sender: Sender<Step>| {
@@ -82,8 +83,8 @@ impl Service<'_> {
                     let fs = EvergreenFs::open(Arc::new(store))?;
                     sweep(&fs, &mut Relay(sender))
                 };
-                let tell = |task: &mut dyn Task, (what, done, of): Step| task.progress(&what, "bytes", done, of);
-                frozen.attend(task, tell, work).and_then(|done| done).when(cannot)?
+                let tell = |task: &mut dyn Task, step: Step| step.pass_on(task);
+                frozen.attend(task, None, tell, work).and_then(|done| done).when(cannot)?
             }
         };
         done.dry_run = dry_run;
@@ -106,7 +107,7 @@ impl Service<'_> {
             return Err(Error::usage("its device is not open for a check", None));
         };
         let mut look = |what: &str| {
-            let report = frozen.attend(task, |_, ()| {}, |_sender| senesce_evergreen::check(device));
+            let report = frozen.attend(task, Some(KEEP_MORE), |_, ()| {}, |_sender| senesce_evergreen::check(device));
             report.and_then(|report| Ok(report?)).when(|| format!("cannot check {} {what}", self.place))
         };
         let first = look("as it is")?;
@@ -142,23 +143,8 @@ pub fn refusal(request: &Request) -> Option<&'static str> {
         Request::Clean { .. } => "checkpoints clean it; `senesce fs defrag` sweeps all of it",
         Request::Dedup { .. } => "it shares no blocks",
         Request::Tier { .. } => "it has no objects",
+        Request::DryRun { of } => return refusal(of),
     })
-}
-
-/// Progress of work in another thread.
-type Step = (String, u64, u64);
-
-struct Relay(Sender<Step>);
-
-impl Task for Relay {
-    fn progress(&mut self, what: &str, _: &str, done: u64, of: u64) {
-        let _ = self.0.send((what.to_owned(), done, of)); // the receiver waits until the work ends
-    }
-
-    /// After a cancellation, reads of the frozen devices fail.
-    fn is_cancelled(&mut self) -> bool {
-        false
-    }
 }
 
 /// Sweeps all keys of an open evergreen, then all leaves. Programs may use it at the same time.

@@ -21,7 +21,7 @@ pub struct MountStat {
 }
 
 /// The mounts of an open engine.
-pub trait Mounts {
+pub trait Mounts: Sync {
     /// Lists the mounts.
     fn list(&self) -> Vec<MountStat>;
 

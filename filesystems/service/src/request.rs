@@ -112,6 +112,11 @@ pub enum Request {
         /// The price list that decides whether objects are rewritten.
         prices: Option<Prices>,
     },
+    /// Executes a request on a copy of the devices in memory, and returns its response.
+    DryRun {
+        /// The request.
+        of: Box<Request>,
+    },
 }
 
 /// A price list.

@@ -18,9 +18,10 @@ pub fn results(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A row for each page and kept run or table. The question is in the first row of its page.
+/// The questions as a list of links, then a row for each page and kept run or table.
 pub fn render(root: &Path, kept: &mut Kept) -> anyhow::Result<String> {
     let mut rows = Vec::new();
+    let mut contents = String::new();
     for path in results(root)? {
         let page = std::fs::read_to_string(&path)?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -28,17 +29,16 @@ pub fn render(root: &Path, kept: &mut Kept) -> anyhow::Result<String> {
             page.lines().find_map(|line| line.strip_prefix("# ")).with_context(|| format!("{file}: no title"))?;
         let question = page.lines().find_map(|line| line.strip_prefix(QUESTION)?.strip_suffix(" -->"));
         let question = question.with_context(|| format!("{file}: no line `{QUESTION}... -->`"))?;
-        let mut first = [format!("[{title}]({file})"), question.to_owned()];
+        contents.push_str(&format!("- [{title}]({file}): {question}\n"));
+        let mut first = format!("[{title}]({file})");
         let mut seen: Vec<String> = Vec::new();
         for run in blocks(&page).with_context(|| file.clone())?.into_iter().flat_map(|block| block.runs) {
             if seen.contains(&run) {
                 continue;
             }
             let shown = Shown::read(&run, kept)?;
-            let [page, question] = std::mem::take(&mut first);
             rows.push(vec![
-                page,
-                question,
+                std::mem::take(&mut first),
                 format!("`{}`", shown.command.replace('|', "\\|")),
                 shown.day,
                 shown.commit,
@@ -46,9 +46,9 @@ pub fn render(root: &Path, kept: &mut Kept) -> anyhow::Result<String> {
             seen.push(run);
         }
         if seen.is_empty() {
-            let [page, question] = first;
-            rows.push(vec![page, question, "no kept run".to_owned(), String::new(), String::new()]);
+            rows.push(vec![first, "no kept run".to_owned(), String::new(), String::new()]);
         }
     }
-    Ok(markdown(&["page", "question", "command", "day", "commit"].map(str::to_owned), &rows))
+    let table = markdown(&["page", "command", "day", "commit"].map(str::to_owned), &rows);
+    Ok(format!("{contents}\n## Commands, days and commits\n\n{table}"))
 }

@@ -210,8 +210,12 @@ pub struct PersonalityArgs {
 #[derive(Debug, Subcommand)]
 pub enum PersonalityVerb {
     /// List the built-in personalities.
+    #[command(after_long_help = "Example:\n  \
+        senesce bench personality list")]
     List,
     /// Print the file of a personality, with every parameter.
+    #[command(after_long_help = "Example:\n  \
+        senesce bench personality show varmail > mine.toml")]
     Show {
         /// A built-in personality, or a file, which is checked.
         #[arg(add = complete::personalities())]

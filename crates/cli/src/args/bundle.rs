@@ -32,6 +32,9 @@ pub struct BundleArgs {
     /// Licence of the results: an SPDX identifier, such as CC-BY-4.0.
     #[arg(long, value_name = "ID", value_parser = parse_licence)]
     pub licence: Option<String>,
+    /// Check the run and the file. Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -65,6 +68,9 @@ pub struct RerunArgs {
     /// Compare the bundle with this run of its plan. Run nothing.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["out", "repo", "trust_repo"], add = ArgValueCandidates::new(complete::runs))]
     pub against: Option<PathBuf>,
+    /// Verify the bundle, and print what its plan would do. Run nothing.
+    #[arg(long, conflicts_with_all = ["against", "json"])]
+    pub dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -16,12 +16,18 @@ pub enum CampaignVerb {
     ///
     /// Prints how to run the tasks. All machines of a cluster must see the directory under the same
     /// path.
+    #[command(after_long_help = "Examples:\n  \
+        senesce campaign plan campaigns/atlas.toml --out atlas --dry-run\n  \
+        senesce campaign plan campaigns/atlas.toml --out atlas")]
     Plan {
         /// The grid file.
         grid: PathBuf,
         /// New directory of the campaign. If it exists, it must be empty.
         #[arg(short, long, value_name = "DIR")]
         out: PathBuf,
+        /// Check the grid and the plan of every task. Write nothing.
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Run one task, or continue it after a kill.
     ///
@@ -32,12 +38,17 @@ pub enum CampaignVerb {
     /// Exit codes: 0 the task is finished; 1 an arm failed, and the next attempt repeats it;
     /// 2 the campaign or the task does not exist; 3 the machine lacks something, or another process
     /// runs the task; 130 and 143 interrupted, and the next attempt continues.
+    #[command(after_long_help = "Examples:\n  \
+        senesce campaign task atlas 0\n  \
+        seq 0 11 | parallel --jobs 2 senesce campaign task atlas")]
     Task(CampaignTaskArgs),
     /// Join the results of all tasks into one run, DIR/merged.
     ///
     /// `report`, `show` and `export` read it. Its tables have the same bytes for every order in
     /// which the tasks ran. Exit code 1: tasks are missing, or tasks differ in a circumstance, such
     /// as the kernel, so that their figures are not comparable.
+    #[command(after_long_help = "Example:\n  \
+        senesce campaign merge atlas")]
     Merge {
         /// Directory of the campaign.
         dir: PathBuf,
@@ -48,6 +59,8 @@ pub enum CampaignVerb {
     /// Write the page of a merged campaign: slowdowns by file system and workload.
     ///
     /// The page has a heat map for each device, and the order of the file systems fresh and aged.
+    #[command(after_long_help = "Example:\n  \
+        senesce campaign report atlas")]
     Report {
         /// Directory of the campaign.
         dir: PathBuf,
@@ -63,8 +76,12 @@ pub enum CampaignVerb {
     /// Writes job scripts into DIR/logs. Submits a job array for each range of MaxArraySize task
     /// numbers, and a merge that waits for all arrays. Prints the job numbers. Fails if tasks of
     /// the campaign are in the queue: use `resume` then.
+    #[command(after_long_help = "Example:\n  \
+        senesce campaign submit --slurm atlas --sbatch=--partition=storage --dry-run")]
     Submit(SubmitArgs),
     /// Print the finished, running, failed and waiting tasks, and the time left.
+    #[command(after_long_help = "Example:\n  \
+        senesce campaign status atlas")]
     Status {
         /// Directory of the campaign.
         dir: PathBuf,
@@ -73,6 +90,8 @@ pub enum CampaignVerb {
         json: bool,
     },
     /// Submit the tasks that have no result and are not in the queue.
+    #[command(after_long_help = "Example:\n  \
+        senesce campaign resume --slurm atlas")]
     Resume(SubmitArgs),
 }
 

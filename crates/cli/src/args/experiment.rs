@@ -305,6 +305,8 @@ pub enum LogVerb {
         steps: Option<u64>,
     },
     /// Print totals.
+    #[command(after_long_help = "Example:\n  \
+        senesce log stat LOG")]
     Stat {
         /// The operation log.
         log: PathBuf,
@@ -313,6 +315,8 @@ pub enum LogVerb {
         json: bool,
     },
     /// Read everything and check every checksum.
+    #[command(after_long_help = "Example:\n  \
+        senesce log verify LOG")]
     Verify {
         /// The operation log.
         log: PathBuf,

@@ -20,8 +20,13 @@ pub enum ImageVerb {
         sudo senesce image save aged.img aged.senesce-image --trim     without contents of deleted files")]
     Save(ImageSaveArgs),
     /// Restore the volume, byte for byte, to a sparse image or a device.
+    #[command(after_long_help = "Examples:\n  \
+        senesce image restore aged.senesce-image aged.img\n  \
+        sudo senesce image restore aged.senesce-image /dev/sdb --dry-run")]
     Restore(ImageRestoreArgs),
     /// List the contents of containers and how they were aged.
+    #[command(after_long_help = "Example:\n  \
+        senesce image list *.senesce-image")]
     List {
         /// Containers, or directories with containers in them.
         #[arg(required = true)]
@@ -31,6 +36,8 @@ pub enum ImageVerb {
         json: bool,
     },
     /// Check every byte of containers against their hashes.
+    #[command(after_long_help = "Example:\n  \
+        senesce image verify aged.senesce-image")]
     Verify {
         /// The containers.
         #[arg(required = true)]

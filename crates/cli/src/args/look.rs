@@ -341,6 +341,9 @@ pub enum DeviceVerb {
         json: bool,
     },
     /// Print the constants of a device, each with its source.
+    #[command(after_long_help = "Examples:\n  \
+        senesce device show hdd-7200\n  \
+        senesce device show nvme --toml > mine.toml")]
     Show {
         /// A built-in device, or a description in TOML.
         #[arg(add = complete::devices())]

@@ -15,8 +15,13 @@ pub struct ProfileArgs {
 #[derive(Debug, Subcommand)]
 pub enum ProfileVerb {
     /// List the built-in profiles.
+    #[command(after_long_help = "Example:\n  \
+        senesce profile list")]
     List,
     /// Draw sizes, depths and ages of a profile as bars.
+    #[command(after_long_help = "Examples:\n  \
+        senesce profile show agrawal\n  \
+        senesce profile show agrawal --toml > mine.toml")]
     Show {
         /// A built-in profile, or the path of one.
         #[arg(add = complete::profiles())]
@@ -44,8 +49,13 @@ pub enum ProfileVerb {
         /// File for the result. Default: stdout.
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Check the profiles and the file. Write nothing.
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Print the distance of a profile from another, in the other's bins.
+    #[command(after_long_help = "Example:\n  \
+        senesce profile diff home.toml agrawal")]
     Diff {
         /// A profile.
         #[arg(add = complete::profiles())]

@@ -16,7 +16,7 @@ use senesce_device::{
     presets,
 };
 use senesce_experiment::read_description;
-use senesce_probe::collect::{TransferLimit, TransferPoint, collect_transfer_curve};
+use senesce_probe::collect::{TransferLimit, TransferPoint, check_transfer_source, collect_transfer_curve};
 use senesce_report::{TransferOptions, render_transfer, render_transfer_svg};
 use serde::Serialize;
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub fn device(args: DeviceArgs) -> Result<()> {
             check_description(Some(&out))?;
             check_files([&html, &svg], None)?;
             if dry_run {
-                fs::File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                check_source(&path)?;
                 let (path, out) = (Printable::new(&path), Printable::new(&out));
                 println!("{path} would be read, and its description written to {out}; nothing was read or written");
                 return Ok(());
@@ -262,14 +262,8 @@ struct Measured {
     fitted: Calibration,
 }
 
-fn measure(
-    path: &Path,
-    base: &DeviceSpec,
-    name: &str,
-    (reads, seconds): (u32, Option<u32>),
-    largest: Option<Bytes>,
-) -> Result<Measured> {
-    let clock = SystemClock::start();
+/// The length of a file or device that can be measured, bytes.
+fn check_source(path: &Path) -> Result<u64> {
     let length = file_length(path)?;
     if length < LEAST_CALIBRATED {
         let message = format!(
@@ -280,6 +274,26 @@ fn measure(
         );
         return Err(usage(message, Some(FULL_FILE)));
     }
+    check_transfer_source(path).map_err(of_source)?;
+    Ok(length)
+}
+
+fn of_source(error: senesce_probe::Error) -> anyhow::Error {
+    match &error {
+        senesce_probe::Error::BadTransfer { .. } => usage(error.to_string(), Some(FULL_FILE)),
+        _ => error.into(),
+    }
+}
+
+fn measure(
+    path: &Path,
+    base: &DeviceSpec,
+    name: &str,
+    (reads, seconds): (u32, Option<u32>),
+    largest: Option<Bytes>,
+) -> Result<Measured> {
+    let clock = SystemClock::start();
+    let length = check_source(path)?;
     let largest = largest.unwrap_or(Bytes(LARGEST_MEASURED.min(length / LEAST_PLACES)));
     let sizes: Vec<u64> = sizes(largest).collect();
     let most = Bytes(sizes.iter().sum::<u64>() * u64::from(reads));
@@ -290,10 +304,7 @@ fn measure(
     eprintln!("reading {most} at random from {}{until}", Printable::new(&path));
     let time = seconds.map(|seconds| Nanos(u64::from(seconds) * 1_000_000_000));
     let limit = TransferLimit { reads: u64::from(reads), time };
-    let measured = collect_transfer_curve(path, &sizes, limit, SEED, &clock).map_err(|error| match &error {
-        senesce_probe::Error::BadTransfer { .. } => usage(error.to_string(), Some(FULL_FILE)),
-        _ => error.into(),
-    })?;
+    let measured = collect_transfer_curve(path, &sizes, limit, SEED, &clock).map_err(of_source)?;
     let points: Vec<BandwidthPoint> = measured
         .iter()
         .filter_map(|point| {
@@ -377,7 +388,7 @@ impl Measured {
             spread: point.spread(),
         });
         let transfer = TransferDocument {
-            senesce_version: env!("CARGO_PKG_VERSION"),
+            senesce_version: crate::VERSION,
             path: self.path.display().to_string(),
             length_bytes: self.length.0,
             reads: self.reads,
@@ -413,7 +424,7 @@ fn draw(transfer: &Value, html: Option<&Path>, svg: Option<&Path>) -> Result<()>
         anyhow::Ok(())
     };
     if let Some(path) = html {
-        let options = TransferOptions { senesce_version: env!("CARGO_PKG_VERSION").to_owned(), made_at: None };
+        let options = TransferOptions { senesce_version: crate::VERSION.to_owned(), made_at: None };
         write(path, render_transfer(transfer, &options)?)?;
     }
     if let Some(path) = svg {

@@ -59,7 +59,7 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
             }
             write(&render(&capture(&args, like.as_ref(), quiet)?)?, args.out.as_deref())
         }
-        ProfileVerb::Merge { profiles, name, out } => {
+        ProfileVerb::Merge { profiles, name, out, dry_run } => {
             let parts = profiles.iter().map(|profile| read_profile(profile)).collect::<Result<Vec<_>>>()?;
             let merged = merge_profiles(&parts, &name).map_err(|problem| {
                 let problem = problem.to_string();
@@ -67,7 +67,12 @@ pub fn profile(args: ProfileArgs, quiet: bool) -> Result<()> {
                 usage(problem, Some("capture with the bins of the other one: `senesce profile capture --like PROFILE`"))
             })?;
             check_description(out.as_deref())?;
-            write(&render(&merged)?, out.as_deref())
+            let text = render(&merged)?;
+            if dry_run {
+                let to = out.map_or_else(|| "stdout".to_owned(), |out| Printable::new(&out).to_string());
+                return print(&format!("profile {name} of {} profiles would be written to {to}\n", parts.len()));
+            }
+            write(&text, out.as_deref())
         }
         ProfileVerb::Diff { found, wanted, json } => {
             let (found, wanted) = (read_profile(&found)?, read_profile(&wanted)?);

@@ -10,13 +10,13 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
 use senesce_experiment::{
-    EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, World,
+    EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, TOOK_SECONDS, World, hash_of_plan,
     plan::{Backend, Plan, WorkloadKind},
     preview,
 };
 use senesce_inspect::Told;
 use senesce_report::ReportOptions;
-use senesce_store::Results;
+use senesce_store::{ResultStore, Results};
 use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 
 use super::{
@@ -284,12 +284,47 @@ pub fn dry_run(plan: &Plan, path: &Path, out: &Path, (force, trust_repo): (bool,
         eprintln!("senesce: warning: cannot remove {scratch}, which may hold a copy of the repository: {error}");
     }
     print_preview(plan, &result?);
+    if let Some((dir, seconds)) = find_earlier(plan, out) {
+        println!("an earlier run of this plan took {}: {}", tell_seconds(seconds), Printable::new(&dir));
+    }
     Ok(())
+}
+
+/// A complete run of the same plan beside `out`, in the working directory or in `senesce-runs`, and
+/// its wall time in seconds.
+fn find_earlier(plan: &Plan, out: &Path) -> Option<(PathBuf, u64)> {
+    let hash = hash_of_plan(plan)?;
+    let beside = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut dirs: Vec<PathBuf> = [beside, Path::new("."), Path::new("senesce-runs")]
+        .iter()
+        .filter_map(|dir| fs::read_dir(dir).ok())
+        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
+        .filter(|dir| RunPaths::new(dir).results().is_dir())
+        .collect();
+    dirs.sort();
+    dirs.into_iter().find_map(|dir| {
+        let store = ResultStore::open_read_only(&RunPaths::new(&dir).results()).ok()?;
+        if store.run_info().plan_hash != hash {
+            return None;
+        }
+        let rows = store.read_all().ok()?.circumstances;
+        let took = rows.into_iter().find(|row| row.key == TOOK_SECONDS)?;
+        let dir = dir.strip_prefix(".").map_or_else(|_| dir.clone(), Path::to_owned);
+        Some((dir, took.value.parse().ok()?))
+    })
+}
+
+fn tell_seconds(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
 }
 
 /// Creates a directory for this process, with access for this user only. Skips names that exist:
 /// another user may have made them.
-fn create_scratch(dir: &Path) -> Result<PathBuf> {
+pub fn create_scratch(dir: &Path) -> Result<PathBuf> {
     for number in 0u32.. {
         let path = dir.join(format!("senesce-dry-run-{}.{number}", std::process::id()));
         match fs::DirBuilder::new().mode(0o700).create(&path) {

@@ -184,6 +184,13 @@ pub(super) fn has_begun(campaign: &Path, number: u64) -> bool {
 #[test]
 fn campaign_needs_neither_root_nor_scheduler() {
     let lab = lab_of_directories();
+    let dry = lab.run(["campaign", "plan", "grid.toml", "--out", "c", "--dry-run"]).good().stdout;
+    assert!(dry.starts_with("3 tasks would be listed in c/tasks.tsv") && !lab.path("c").exists(), "{dry}");
+    for words in [["plan", "none.toml", "--out", "c"], ["plan", "grid.toml", "--out", "."]] {
+        let real = lab.run([&["campaign"][..], &words].concat());
+        let dry = lab.run([&["campaign"][..], &words, &["--dry-run"]].concat());
+        assert!(real.code == 2 && (dry.code, dry.stderr) == (real.code, real.stderr), "{words:?}");
+    }
     let planned = lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good().stdout;
     assert!(planned.starts_with("3 tasks in c/tasks.tsv") || planned.contains("/c/tasks.tsv"), "{planned}");
     lab.run(["campaign", "merge", "c"]).refused(1, &["3 of 3 tasks have no result: 0, 1, 2", "campaign status"]);

@@ -243,6 +243,7 @@ fn previews_of_files_write_nothing() {
     fs::create_dir(lab.path("tree")).unwrap();
     fs::write(lab.path("tree/file"), "x").unwrap();
     fs::write(lab.path("zeros"), vec![0; 1 << 20]).unwrap();
+    fs::File::create(lab.path("holes")).unwrap().set_len(2 << 20).unwrap();
     fs::write(lab.path("trace"), "7 mkdir(\"d\", 0777) = 0\n7 mkdir(\"d/e\", 0777) = 0\n").unwrap();
     fs::write(lab.path("cut"), "7 mkdir(\"d\", 0777) = 0\n7 mkdir(\n").unwrap();
 
@@ -256,6 +257,30 @@ fn previews_of_files_write_nothing() {
     both_refuse(&lab, &["image", "save", "zeros", "tree/file"], 2, &["exists already"]);
     both_refuse(&lab, &["image", "save", "tree", "c"], 2, &["neither an image nor a device"]);
     both_refuse(&lab, &["image", "save", "nowhere.img", "c"], 2, &["nowhere.img"]);
+
+    let said = preview(&lab, &["profile", "capture", "tree", "--out", "p.toml", "--dry-run"]);
+    assert!(said.contains("the files of tree would be counted, and their profile written to p.toml"), "{said}");
+    both_refuse(&lab, &["profile", "capture", "nowhere", "--out", "p.toml"], 2, &["nowhere"]);
+    both_refuse(&lab, &["profile", "capture", "tree", "--like", "nobody"], 2, &["no profile and no file \"nobody\""]);
+    both_refuse(&lab, &["profile", "capture", "tree", "--out", "tree/file"], 2, &["exists already"]);
+    let said = preview(&lab, &["profile", "merge", "agrawal", "agrawal", "--out", "p.toml", "--dry-run"]);
+    assert!(said.contains("profile merged of 2 profiles would be written to p.toml"), "{said}");
+    both_refuse(&lab, &["profile", "merge", "agrawal", "nobody", "--out", "p.toml"], 2, &["\"nobody\""]);
+    both_refuse(&lab, &["profile", "merge", "agrawal", "agrawal", "--out", "tree/file"], 2, &["exists already"]);
+
+    let calibrate = ["device", "calibrate", "zeros", "--out", "d.toml", "--base", "nvme"];
+    let said = preview(&lab, &[&calibrate[..], &["--dry-run"]].concat());
+    assert!(said.contains("zeros would be read, and its description written to d.toml"), "{said}");
+    for (path, out, base, says) in [
+        ("nowhere", "d.toml", "nvme", "nowhere"),
+        ("zeros", "tree/file", "nvme", "exists already"),
+        ("zeros", "d.toml", "nobody", "nobody"),
+        ("tree", "d.toml", "nvme", "tree"),
+        ("tree/file", "d.toml", "nvme", "a calibration needs at least 1.00 MiB"),
+        ("holes", "d.toml", "nvme", "holes"),
+    ] {
+        both_refuse(&lab, &["device", "calibrate", path, "--out", out, "--base", base], 2, &[says]);
+    }
 
     let import = |trace| ["record", "--import-strace", trace, "--on", "/work", "--log", "l", "--dry-run"];
     let said = preview(&lab, &import("trace"));
@@ -299,6 +324,20 @@ fn previews_of_mounts_write_nothing() {
     lab.run(["run", "plan.toml", "--out", "out", "--quiet"]).good();
     let said = preview(&lab, &["report", "out", "--figures", "figures", "--dry-run"]);
     assert!(said.contains("out/report.html would be replaced") && said.contains("into figures"), "{said}");
+    let out = &["bundle", "out", "--out", "b"];
+    let said = preview(&lab, &[&out[..], &["--dry-run"]].concat());
+    assert!(said.contains(" files of out would be written to b"), "{said}");
+    both_refuse(&lab, &["bundle", "out", "--out", "tree/file"], 2, &["exists already"]);
+    both_refuse(&lab, &["bundle", "tree", "--out", "b"], 2, &["no plan.toml"]);
+    lab.run(out).good();
+    let said = preview(&lab, &["rerun", "b", "--out", "again", "--dry-run"]);
+    assert!(said.contains("plan single") && said.contains("steps of an arm:"), "{said}");
+    both_refuse(&lab, &["rerun", "b", "--out", "tree"], 2, &["tree is not empty"]);
+    both_refuse(&lab, &["rerun", "b", "--out", "again", "--repo", "tree"], 2, &["replays no repository"]);
+    let said = preview(&lab, &["run", "plan.toml", "--dry-run"]);
+    assert!(said.contains("an earlier run of this plan took ") && said.ends_with(" s: out\n"), "{said}");
+    let said = preview(&lab, &["run", "plan.toml", "--seed", "8", "--dry-run"]);
+    assert!(!said.contains("an earlier run"), "another plan has another duration: {said}");
     lab.run(["report", "out", "--figures", "figures"]).good();
     check_printed(&fs::read_to_string(lab.path("figures/figures.json")).unwrap());
     lab.run(["report", "out", "--figures", "figures"]).good();

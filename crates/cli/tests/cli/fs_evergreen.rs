@@ -188,7 +188,8 @@ fn one_is_aged_in_process_and_inspected() {
     // Its tree, as a page, as a picture, and in words.
     let told = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.html"]).good().stdout;
     assert!(told.contains("leaves are") && told.contains("wait in"), "{told}");
-    assert!(fs::read_to_string(lab.path("tree.html")).unwrap().contains("<h1>evergreen:e.img</h1>"));
+    let page = fs::read_to_string(lab.path("tree.html")).unwrap();
+    assert!(page.contains("<h1>evergreen:e.img</h1>") && page.contains(" (commit "), "{page}");
     let json = lab.run(["inspect", "evergreen:e.img", "--tree", "tree.svg", "--json"]).good().stdout;
     assert!(fs::read_to_string(lab.path("tree.svg")).unwrap().starts_with("<svg"));
     lab.run(["inspect", "e.img", "--tree", "tree.html"]).refused(2, &["write evergreen:FILE"]);

@@ -221,38 +221,3 @@ fn detached_mounts_delay_no_other_request() {
     assert!(child.wait().unwrap().success());
     unmount(&lab, "");
 }
-
-#[test]
-fn previews_of_gardens_change_nothing() {
-    let lab = Lab::new();
-    let said = run(&lab, "fs mkfs garden g --size 64MiB --data-drives 3 --seed 7 --dry-run");
-    assert!(said.contains("would be made; nothing was written") && !lab.path("g").exists(), "{said}");
-    let said = run(&lab, "fs mkfs evergreen e.img --size 64MiB --dry-run");
-    assert!(said.contains("an evergreen would be made") && !lab.path("e.img").exists(), "{said}");
-    run(&lab, "fs mkfs garden g --size 64MiB --data-drives 3 --seed 7");
-    lab.run(["fs", "mkfs", "garden", "g", "--dry-run"]).refused(2, &["exists already"]);
-    run(&lab, "fs volume create g home");
-    run(&lab, "fs snapshot create g main monday");
-    let state = || lab.run(["fs", "stat", "g", "--json"]).good().stdout;
-    let before = state();
-    for (words, part) in [
-        ("fs volume create g new", "volume new would be made"),
-        ("fs volume delete g home", "would be deleted: volume home: "),
-        ("fs snapshot create g home monday", "snapshot monday of volume home would be made"),
-        ("fs snapshot delete g main monday", "of volume main would be deleted"),
-        ("fs snapshot restore g main monday", "of volume main would be restored"),
-    ] {
-        let said = run(&lab, &format!("{words} --dry-run"));
-        assert!(said.contains(part) && said.contains("nothing was changed"), "{words}: {said}");
-    }
-    for (words, part) in [
-        ("fs volume create g home", "has a volume home already"),
-        ("fs volume delete g none", "has no volume none"),
-        ("fs snapshot create g main monday", "has a snapshot monday already"),
-        ("fs snapshot delete g main none", "has no snapshot none"),
-    ] {
-        let words = format!("{words} --dry-run");
-        lab.run(words.split(' ')).refused(2, &[part]);
-    }
-    assert_eq!(state(), before);
-}

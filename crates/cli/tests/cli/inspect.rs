@@ -341,7 +341,11 @@ fn calibration_prints_its_number_of_reads() {
     assert_eq!(sizes(&done.stdout), 11, "{}", done.stdout);
     assert!(done.stdout.contains("spread") && done.stdout.contains("natural transfer size at 90%"), "{}", done.stdout);
     std::fs::remove_file(lab.path("fitted.toml")).unwrap();
-    let json = calibrate(&["--json", "--seconds", "9"]);
+    let json = calibrate(&["--json", "--seconds", "9", "--html", "curve.html"]);
+    assert!(
+        std::fs::read_to_string(lab.path("curve.html")).unwrap().contains(" (commit "),
+        "the page names the commit"
+    );
     assert!(json.stderr.contains("at most 9 s for each of 11 sizes"), "{}", json.stderr);
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["measured"].as_array().unwrap().len(), 11);

@@ -38,6 +38,6 @@ pub use load::{collect_disk_bytes, collect_load};
 pub use rusage::{CpuTimes, collect_process_times, collect_thread_read_bytes};
 pub use search::compute_pattern;
 pub use survey::{EntryKind, SurveyFigures, Surveyed, collect_survey};
-pub use transfer::{TransferLimit, TransferPoint, collect_transfer_curve};
+pub use transfer::{TransferLimit, TransferPoint, check_transfer_source, collect_transfer_curve};
 pub use walk::{ItemError, Order};
 pub use xfs::{collect_xfs_has_reflink, collect_xfs_inode_chunk_bytes};

@@ -86,12 +86,7 @@ pub fn collect_transfer_curve(
     clock: &dyn Clock,
 ) -> Result<Vec<TransferPoint>, Error> {
     let bad = |problem: String| Error::BadTransfer { path: path.to_owned(), problem };
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::DIRECT.bits() as i32)
-        .open(path)
-        .map_err(|source| Error::system("open for direct reads", path, source))?;
-    let length_bytes = measure_length(&file, path)?;
+    let (file, length_bytes) = open_source(path)?;
     if limit.reads == 0 {
         return Err(bad("zero reads have no bandwidth; request at least one".to_owned()));
     }
@@ -139,6 +134,22 @@ fn quartiles(times: &mut [Nanos]) -> [Nanos; 3] {
     times.sort_unstable();
     [1, 2, 3]
         .map(|quarter| times.get((times.len() * quarter).div_ceil(4).saturating_sub(1)).copied().unwrap_or_default())
+}
+
+/// Checks a file or device without a measurement. Errors: as
+/// [`collect_transfer_curve`].
+pub fn check_transfer_source(path: &Path) -> Result<(), Error> {
+    open_source(path).map(drop)
+}
+
+fn open_source(path: &Path) -> Result<(File, u64), Error> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(path)
+        .map_err(|source| Error::system("open for direct reads", path, source))?;
+    let length_bytes = measure_length(&file, path)?;
+    Ok((file, length_bytes))
 }
 
 /// The length of a device, or of a file whose every byte is read from its device.

@@ -6,8 +6,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use senesce_core::Bytes;
 
 use super::{
-    FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsMountArgs, FsNewObjectsArgs, FsObjectsArgs, FsOfVolumeArgs,
-    FsOnlineArgs, FsPackArgs, FsRecompactArgs, FsServeArgs, FsSnapshotArgs, FsTreeArgs, FsVolumeDeleteArgs, PricesArg,
+    FsChangeVolumeArgs, FsCloneArgs, FsDefragArgs, FsDiffArgs, FsDumpArgs, FsMountArgs, FsNewObjectsArgs,
+    FsObjectsArgs, FsOnlineArgs, FsPackArgs, FsRecompactArgs, FsServeArgs, FsSnapshotArgs, FsTreeArgs, FsTrialArgs,
+    PricesArg,
 };
 
 #[derive(Debug, Args)]
@@ -20,6 +21,10 @@ pub struct FsArgs {
 #[derive(Debug, Subcommand)]
 pub enum FsVerb {
     /// Make an empty file system: in a new directory, on drives, or on one file.
+    #[command(after_long_help = "Examples:\n  \
+        senesce fs mkfs garden /srv/garden --size 10GiB           drives as files in a directory\n  \
+        sudo senesce fs mkfs garden --drive /dev/sdb --drive /dev/sdc --drive /dev/sdd --log /dev/sde\n  \
+        senesce fs mkfs evergreen e.img --size 1GiB --dry-run")]
     Mkfs(FsMkfsArgs),
     /// Mount a volume until it is unmounted or interrupted.
     ///
@@ -32,30 +37,55 @@ pub enum FsVerb {
     /// Check the file system and its log, mounted or not. Changes nothing without --repair.
     ///
     /// Checks the state on the devices, and the state after a replay of the log.
+    #[command(after_long_help = "Examples:\n  \
+        senesce fs check /srv/garden\n  \
+        senesce fs check /srv/garden --repair --dry-run         print the repairs; write nothing")]
     Check(FsCheckArgs),
     /// Print contents and free space. Changes nothing.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs stat /mnt/garden")]
     Stat(FsStatArgs),
     /// Print counters of a mount as JSON: requests to drives by kind, gardening, objects.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs figures /mnt/garden | jq '.drives'")]
     Figures(FsPlaceArgs),
     /// Replace a missing drive by a new one, and fill it from the others.
+    #[command(after_long_help = "Examples:\n  \
+        senesce fs replace /srv/garden 2\n  \
+        sudo senesce fs replace /srv/garden 2 --with /dev/sdf --dry-run")]
     Replace(FsReplaceArgs),
     /// Continue to fill new drives after an interruption.
-    Rebuild(FsLookArgs),
+    #[command(after_long_help = "Example:\n  \
+        senesce fs rebuild /srv/garden")]
+    Rebuild(FsRebuildArgs),
     /// Create, list or delete volumes.
     Volume(FsVolumeArgs),
     /// Create, list, delete or restore snapshots of a volume.
     Snapshot(FsSnapshotArgs),
     /// Make a volume from a snapshot. No data is copied.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs clone /srv/garden main monday copy")]
     Clone(FsCloneArgs),
     /// Print the files that differ between two snapshots of a volume. Changes nothing.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs diff /srv/garden main monday tuesday")]
     Diff(FsDiffArgs),
     /// Let blocks of a volume with equal contents share one block.
-    Dedup(FsOfVolumeArgs),
+    #[command(after_long_help = "Example:\n  \
+        senesce fs dedup /srv/garden main --dry-run             print the gain; change nothing")]
+    Dedup(FsChangeVolumeArgs),
     /// Write files with scattered blocks together again. Contents and snapshots stay.
+    #[command(after_long_help = "Examples:\n  \
+        senesce fs defrag /srv/garden --dry-run\n  \
+        senesce fs defrag evergreen:e.img")]
     Defrag(FsDefragArgs),
     /// Merge partly used compressed blocks of a volume made with --compress.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs recompact /srv/garden main --below 75")]
     Recompact(FsRecompactArgs),
     /// Empty allocation areas with scattered blocks, and correct pointers to old places.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs clean /srv/garden --dry-run")]
     Clean(FsCleanArgs),
     /// Make all writes to a mount durable. It stays mounted.
     ///
@@ -67,6 +97,9 @@ pub enum FsVerb {
     /// Write cold blocks to objects, and delete objects that are not needed.
     ///
     /// Contents stay the same.
+    #[command(after_long_help = "Examples:\n  \
+        senesce fs tier /srv/garden --objects /srv/objects --dry-run\n  \
+        senesce fs tier /srv/garden --objects s3://lab/garden --prices s3")]
     Tier(FsTierArgs),
     /// Print the layout of a file system that is not mounted, for `senesce`.
     #[command(hide = true)]
@@ -75,6 +108,8 @@ pub enum FsVerb {
     #[command(hide = true)]
     Serve(FsServeArgs),
     /// Read every block, compare it with its checksums and parity, and repair one drive.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs scrub /srv/garden")]
     Scrub(FsScrubArgs),
     /// Print any structure on the devices, damaged or not. Changes nothing.
     #[command(after_long_help = "Examples:\n  \
@@ -275,6 +310,8 @@ pub struct FsTierArgs {
     /// The live blocks of an object are written again if that costs less than it saves in a month.
     #[arg(long, value_enum, value_name = "LIST", hide_possible_values = true)]
     pub prices: Option<PricesArg>,
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -296,9 +333,21 @@ pub struct FsReplaceArgs {
     /// Its contents are lost. A drive in use is never overwritten.
     #[arg(long)]
     pub force: bool,
+    /// Check the garden and the new drive. Write nothing.
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FsRebuildArgs {
+    #[command(flatten)]
+    pub look: FsLookArgs,
+    /// Print the drives that would be filled. Write nothing.
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -323,6 +372,8 @@ pub struct FsCleanArgs {
     /// An interrupted run prints the number.
     #[arg(long, value_name = "AREAS", default_value_t = 0)]
     pub from: u64,
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -337,6 +388,8 @@ pub struct FsScrubArgs {
     /// An interrupted run prints the number.
     #[arg(long, value_name = "STRIPE", default_value_t = 0)]
     pub from: u64,
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -351,11 +404,17 @@ pub struct FsVolumeArgs {
 #[derive(Debug, Subcommand)]
 pub enum FsVolumeVerb {
     /// Make an empty volume.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs volume create /srv/garden home --size 4GiB --compress")]
     Create(FsVolumeCreateArgs),
     /// Print names, sizes and free space of all volumes. Changes nothing.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs volume list /srv/garden")]
     List(FsLookArgs),
     /// Delete a volume without snapshots. Its contents are lost.
-    Delete(FsVolumeDeleteArgs),
+    #[command(after_long_help = "Example:\n  \
+        senesce fs volume delete /srv/garden home --dry-run      print the space that this frees")]
+    Delete(FsChangeVolumeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -379,7 +438,7 @@ pub struct FsVolumeCreateArgs {
     /// Seed of the order of names. Default: its name.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Check the garden and the name. Make nothing.
+    /// Check the garden and the volume. Make nothing.
     #[arg(long)]
     pub dry_run: bool,
 }

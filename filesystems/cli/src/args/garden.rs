@@ -14,6 +14,9 @@ pub struct GardenArgs {
 #[derive(Debug, Subcommand)]
 pub enum GardenVerb {
     /// Run the published experiments in memory, and compare the figures.
+    #[command(after_long_help = "Examples:\n  \
+        senesce garden reproduce E1 --scale tiny                 a smoke test of one experiment\n  \
+        senesce garden reproduce --dry-run                       list the parts")]
     Reproduce(ReproduceArgs),
 }
 

@@ -36,12 +36,21 @@ pub struct FsOfVolumeArgs {
     pub json: bool,
 }
 
-/// A volume of a garden to delete.
+/// A volume of a garden to change.
 #[derive(Debug, Args)]
-pub struct FsVolumeDeleteArgs {
+pub struct FsChangeVolumeArgs {
     #[command(flatten)]
     pub of: FsOfVolumeArgs,
-    /// Print the volume that would be deleted. Delete nothing.
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
+}
+
+/// The dry run of a change.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FsTrialArgs {
+    /// Check the command, and print its effect. Change nothing.
+    ///
+    /// The command works on a copy in memory. It fails if more than 256MiB of a drive change.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 }
@@ -64,6 +73,8 @@ pub struct FsRecompactArgs {
     /// Merge blocks with fewer than this percentage of chunks.
     #[arg(long, value_name = "PERCENT", default_value_t = senesce_garden::RECOMPACTED_BELOW_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub below: u64,
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
 }
 
 /// A snapshot of a volume of a garden.
@@ -74,9 +85,8 @@ pub struct FsOfSnapshotArgs {
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,
-    /// Print the change, and check its names. Change nothing.
-    #[arg(long, conflicts_with = "json")]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -91,6 +101,8 @@ pub struct FsCloneArgs {
     pub words: Vec<OsString>,
     #[command(flatten)]
     pub drives: FsDrivesArgs,
+    #[command(flatten)]
+    pub trial: FsTrialArgs,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -148,11 +160,20 @@ pub struct FsSnapshotArgs {
 #[derive(Debug, Subcommand)]
 pub enum FsSnapshotVerb {
     /// Make a snapshot of a volume. No data is copied.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs snapshot create /srv/garden main monday")]
     Create(FsOfSnapshotArgs),
     /// Print the snapshots of a volume and their sizes, the oldest first. Changes nothing.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs snapshot list /srv/garden main")]
     List(FsOfVolumeArgs),
     /// Delete a snapshot, and free the blocks that only it used.
+    #[command(after_long_help = "Example:\n  \
+        senesce fs snapshot delete /srv/garden main monday --dry-run")]
     Delete(FsOfSnapshotArgs),
     /// Set a volume back to a snapshot. Later changes are lost, unless another snapshot has them.
+    #[command(after_long_help = "Examples:\n  \
+        senesce fs snapshot restore /srv/garden main monday --dry-run     check it first\n  \
+        senesce fs snapshot restore /srv/garden main monday")]
     Restore(FsOfSnapshotArgs),
 }

@@ -3,6 +3,7 @@
 mod chains;
 mod check;
 mod drives;
+mod dry_run;
 mod files;
 mod objects;
 mod snapshots;
@@ -52,7 +53,7 @@ impl Service<'_> {
     /// Errors: those of the engine; a wrong name; other work is under way; the volume to remove is
     /// mounted.
     pub fn answer(&self, request: &Request, task: &mut dyn Task) -> Result<Response> {
-        if self.read_only && request.changes() {
+        if self.read_only && request.is_change() {
             let hint = "unmount it, or mount it without --read-only and --snapshot";
             return Err(Error::refused(format!("{} is open read-only", self.place), Some(hint)));
         }
@@ -74,6 +75,7 @@ impl Service<'_> {
             Request::Defrag { .. } => self.defrag(request, task),
             Request::Dedup { volume } => self.dedup(volume, task),
             Request::Tier { objects, age, prices } => self.tier(objects, *age, *prices, task),
+            Request::DryRun { of } => self.dry_run(of, task),
         }
     }
 
@@ -147,6 +149,15 @@ impl Request {
                 | Self::SnapshotList { .. }
                 | Self::VolumeList
                 | Self::Defrag { dry_run: true, .. }
+                | Self::DryRun { .. }
         )
+    }
+
+    /// Whether the request is a change, or the dry run of one.
+    fn is_change(&self) -> bool {
+        match self {
+            Self::DryRun { of } => of.is_change(),
+            request => request.changes(),
+        }
     }
 }

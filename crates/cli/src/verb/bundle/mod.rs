@@ -2,6 +2,7 @@
 
 mod contents;
 mod open;
+mod planned;
 mod rerun;
 mod verify;
 
@@ -43,6 +44,11 @@ pub fn bundle(args: BundleArgs) -> Result<()> {
     let (contents, notes) = contents::collect(&args)?;
     for note in notes {
         eprintln!("senesce: note: {}", Printable::new(&note));
+    }
+    if args.dry_run {
+        let files = contents.files.len();
+        println!("{files} files of {} would be written to {}", Printable::new(&args.run), Printable::new(&out));
+        return Ok(());
     }
     let unfinished = Unfinished::create(&out)?;
     let goes_on = || interrupted().map_or(Ok(()), |signal| Err(io::Error::other(Interrupted { signal })));

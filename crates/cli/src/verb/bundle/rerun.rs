@@ -1,10 +1,6 @@
 //! `senesce rerun`: runs the plan of a bundle again, and compares the results figure by figure.
 
-use std::{
-    fs::{self, DirBuilder},
-    os::unix::fs::DirBuilderExt,
-    path::Path,
-};
+use std::{env, fs, path::Path};
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
@@ -13,7 +9,6 @@ use senesce_experiment::{
     Run,
     plan::{Plan, VolumePlan},
 };
-use senesce_oplog::LogReader;
 use senesce_store::Results;
 use senesce_volume::install_signal_cleanup;
 use serde::Serialize;
@@ -21,10 +16,10 @@ use serde::Serialize;
 use super::{
     is_built_in,
     open::{Opened, open},
+    planned::plan_again,
 };
 use crate::{
     args::RerunArgs,
-    engines::engines,
     exit::{different, undecided, usage},
     fit::fit,
     schema::document,
@@ -35,8 +30,7 @@ use crate::{
             unlike::Unlike,
         },
         gate::{Again, JudgedFigure, Verdict, compare_again},
-        place::check_run_directory,
-        run::{Ended, execute, next_run_dir, world},
+        run::{Ended, create_scratch, dry_run, execute, world},
         show::read_results,
     },
 };
@@ -180,6 +174,9 @@ impl Counts {
 pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let mut opened = open(&args.bundle, true)?;
+    if args.dry_run {
+        return preview_again(&mut opened, &args);
+    }
     let planned = opened.plan.arms().into_iter().map(|arm| arm.name).collect();
     let (dir, results, checked) = match &args.against {
         Some(run) => (run.clone(), read_results(run)?, Ok(())),
@@ -225,32 +222,24 @@ fn without_places(mut results: Results) -> Results {
     results
 }
 
+/// Prints what the plan of the bundle would do. Its files are in a temporary directory meanwhile.
+fn preview_again(opened: &mut Opened, args: &RerunArgs) -> Result<()> {
+    let planned = plan_again(opened, args)?;
+    let scratch = create_scratch(&env::temp_dir())?;
+    let files = planned.write_files(opened, &scratch);
+    let plan = planned.with_files_in(&scratch);
+    let previewed = files.and_then(|()| dry_run(&plan, &args.bundle, &planned.out, (false, args.trust_repo)));
+    fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
+    previewed
+}
+
 /// Runs the plan of the bundle.
 fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<Ended> {
-    let named: Vec<(String, String)> =
-        opened.manifest().inputs.iter().map(|input| (input.named.clone(), input.path.clone())).collect();
-    let plan =
-        localize(opened.plan.clone(), args.repo.as_deref(), |text| named.iter().any(|(named, _)| named == text))?;
-    let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
-    check_run_directory(&out)?;
-    if plan.file_systems.iter().any(|fs| fs.kind.is_engine()) {
-        engines().check()?;
-    }
-    if let Some(theirs) = repository_of_log(opened, &named, &plan) {
-        let message = format!("the log in the bundle reads the repository {theirs}, which is not in the bundle");
-        return Err(usage(message, Some("name your copy of it with --repo")));
-    }
-    let place = std::path::absolute(&out).with_context(|| format!("cannot look up {}", out.display()))?;
-    let find = |text: &str| {
-        let (_, path) = named.iter().find(|(named, _)| named == text)?;
-        Some(place.join(path).display().to_string())
-    };
-    let plan = plan.with_files(find);
-    let run = Run::create(plan, &args.bundle, &out, false, world(args.trust_repo)?)?;
-    for (_, path) in &named {
-        let bytes = opened.bundle.take(path).with_context(|| format!("the bundle has no {path}"))?;
-        write_input(&place.join(path), &bytes)?;
-    }
+    let planned = plan_again(opened, args)?;
+    let out = &planned.out;
+    let place = std::path::absolute(out).with_context(|| format!("cannot look up {}", out.display()))?;
+    let run = Run::create(planned.with_files_in(&place), &args.bundle, out, false, world(args.trust_repo)?)?;
+    planned.write_files(opened, &place)?;
     let ended = execute(run, quiet)?;
     if !args.json {
         ended.print();
@@ -259,31 +248,11 @@ fn run_again(opened: &mut Opened, args: &RerunArgs, quiet: bool) -> Result<Ended
     Ok(ended)
 }
 
-/// The repository of the machine that the log of the plan names, if the plan names none.
-fn repository_of_log(opened: &Opened, named: &[(String, String)], plan: &Plan) -> Option<String> {
-    let replay = plan.workload.replay.as_ref().filter(|replay| replay.repo.is_none())?;
-    let (_, path) = named.iter().find(|(named, _)| *named == replay.log)?;
-    // A log that cannot be read is an error of the run.
-    let log = LogReader::new(opened.bundle.file(path)?, Path::new(path)).ok()?;
-    let source = &log.header().workload["source"];
-    source["repo"].as_str().filter(|_| source["kind"] == "git").map(str::to_owned)
-}
-
-fn write_input(path: &Path, bytes: &[u8]) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| cannot_write(dir))?;
-    fs::write(path, bytes).with_context(|| cannot_write(path))
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
-}
-
 /// The plan with the repository of the user, and with its images in the directory of the run. The
 /// plan is a stranger's: it must not choose a device, a directory or a file of this machine.
 ///
 /// Errors: the plan names a device, a directory, or a file that the bundle does not have.
-fn localize(mut plan: Plan, repo: Option<&str>, is_input: impl Fn(&str) -> bool) -> Result<Plan> {
+pub(super) fn localize(mut plan: Plan, repo: Option<&str>, is_input: impl Fn(&str) -> bool) -> Result<Plan> {
     let volumes = &mut plan.volumes;
     volumes.dir = None;
     let places = [("full", &volumes.full), ("empty", &volumes.empty), ("unaged", &volumes.unaged)];

@@ -25,7 +25,7 @@ use crate::{
 /// Plans, runs, submits or merges a campaign.
 pub fn campaign(args: CampaignArgs, quiet: bool) -> Result<()> {
     match args.what {
-        CampaignVerb::Plan { grid, out } => plan(&grid, &out),
+        CampaignVerb::Plan { grid, out, dry_run } => plan(&grid, &out, dry_run),
         CampaignVerb::Task(args) => task::task(&args, quiet),
         CampaignVerb::Merge { dir, partial } => merge_tasks(&dir, partial, quiet),
         CampaignVerb::Report { dir, out, force } => report(&dir, out, force),
@@ -35,8 +35,17 @@ pub fn campaign(args: CampaignArgs, quiet: bool) -> Result<()> {
     }
 }
 
-fn plan(grid: &Path, out: &Path) -> Result<()> {
+fn plan(grid: &Path, out: &Path, dry_run: bool) -> Result<()> {
     check_run_directory(out)?;
+    if dry_run {
+        let campaign = Campaign::check(grid, out)?;
+        println!(
+            "{} tasks would be listed in {}; nothing was written",
+            campaign.count(),
+            Printable::new(&campaign.paths.list())
+        );
+        return Ok(());
+    }
     let campaign = Campaign::plan(grid, out, crate::VERSION)?;
     let dir = shell_word(&campaign.paths.dir);
     let last = campaign.count() - 1;

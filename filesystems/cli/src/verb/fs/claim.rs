@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use senesce_block::{BlockDevice, FileDevice, FileOptions};
+use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayDevice};
 use senesce_cli::check_new;
 use senesce_core::Bytes;
 use senesce_garden::Garden;
@@ -100,6 +100,20 @@ pub struct Claim {
 }
 
 impl Held {
+    /// A copy in memory. A file that does not exist has `made` bytes.
+    ///
+    /// Errors: shorter than `made`.
+    pub fn in_memory(self, made: Bytes) -> Result<Arc<dyn BlockDevice>> {
+        let Self { path, claim } = self;
+        let options = FileOptions { read_only: true, ..FileOptions::default() };
+        Ok(match claim {
+            Some(claim) => {
+                Arc::new(OverlayDevice::new(FileDevice::from_file(claim.into_file(), &path, made, options)?))
+            }
+            None => Arc::new(MemoryDevice::new(path.display().to_string(), made)),
+        })
+    }
+
     /// Creates the file with `made` bytes if it does not exist.
     ///
     /// Errors: shorter than `least`.

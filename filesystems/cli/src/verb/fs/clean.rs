@@ -48,7 +48,9 @@ pub fn clean(args: &FsCleanArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
     let request = Request::Clean { from: args.from };
-    let Response::Cleaned(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    let access = Access::of(args.trial.dry_run);
+    let Response::Cleaned(done) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
+    access.announce(&place);
     if args.json {
         println!("{}", with_format(version::CLEAN, &done)?);
     } else {

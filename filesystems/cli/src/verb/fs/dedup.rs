@@ -11,14 +11,16 @@ use super::{
     place::BLOCK_BYTES,
     send_request::{Access, ask, strange, with_format},
 };
-use crate::args::FsOfVolumeArgs;
+use crate::args::FsChangeVolumeArgs;
 
 /// One pass over the files of a volume. What was shared until a signal stays shared.
-pub fn dedup(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
+pub fn dedup(FsChangeVolumeArgs { of: args, trial }: &FsChangeVolumeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let (place, name) = split_volume(&args.words, &args.drives)?;
     let request = Request::Dedup { volume: name[..].into() };
-    let Response::Deduped(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    let access = Access::of(trial.dry_run);
+    let Response::Deduped(done) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
+    access.announce(&place);
     if args.json {
         println!("{}", with_format(version::DEDUP, &done)?);
     } else {

@@ -22,7 +22,7 @@ pub fn defrag(args: &FsDefragArgs, quiet: bool) -> Result<()> {
     let (place, paths) = split(&args.words, &args.drives, 0..=usize::MAX)?;
     let request = request(args, paths.into_iter());
     // A dry run leaves even the log as it is.
-    let access = if args.dry_run { Access::Look } else { Access::Change };
+    let access = Access::of(args.dry_run);
     match ask(&place, access, &request, quiet)? {
         Response::Defragmented(done) if args.json => println!("{}", with_format(version::DEFRAG, &done)?),
         Response::Defragmented(done) => print(&place, args, &done),

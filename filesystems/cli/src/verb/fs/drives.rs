@@ -3,11 +3,12 @@
 //! A signal ends them between two steps, after a consistency point; each can continue where it
 //! stopped.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc};
 
 use crate::version;
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
+use senesce_block::BlockDevice;
 use senesce_core::{Bytes, Printable};
 use senesce_garden::{DriveState, Finding, Garden};
 use senesce_service::{Request, Response, Scrubbed};
@@ -20,7 +21,7 @@ use super::{
     send_request::{Access, ask, strange, with_format},
 };
 use crate::{
-    args::{FsLookArgs, FsReplaceArgs, FsScrubArgs},
+    args::{FsRebuildArgs, FsReplaceArgs, FsScrubArgs},
     exit::{failed, usage},
     progress::Stretch,
 };
@@ -41,6 +42,9 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
     };
     let bytes = check_missing(&place, args.number, &new)?;
     let held = claim::hold(&new, args.force)?;
+    if args.dry_run {
+        return preview_replace(&place, args.number, &new, held.in_memory(bytes)?);
+    }
     let devices = place.open_without(Some(&new))?;
     let garden = place.garden(&devices)?;
     let is_new = !new.exists();
@@ -56,6 +60,16 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
         eprintln!("{} is now drive {} of {place}", Printable::new(&new), args.number);
     }
     fill(&place, &garden, args.json, quiet)
+}
+
+/// Replaces the drive in memory. `device` is a copy of the new drive.
+fn preview_replace(place: &Place, number: u32, new: &Path, device: Arc<dyn BlockDevice>) -> Result<()> {
+    let garden = place.garden(&place.look_without(Some(new), Bytes(u64::MAX))?)?;
+    let replaced = garden.replace_drive(number, device);
+    replaced.with_context(|| format!("cannot use {} as drive {number}", new.display()))?;
+    let new = Printable::new(new);
+    println!("{place}: {new} would become drive {number}, and would be filled from the others; nothing was written");
+    Ok(())
 }
 
 /// The bytes that a missing drive's place wants; nothing is written.
@@ -106,12 +120,41 @@ fn link_into(place: &Place, number: u32, new: &Path) -> Result<()> {
 }
 
 /// Fills what is not full yet.
-pub fn rebuild(args: &FsLookArgs, quiet: bool) -> Result<()> {
+pub fn rebuild(FsRebuildArgs { look: args, dry_run }: &FsRebuildArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
+    if *dry_run {
+        return preview_rebuild(&place);
+    }
     let devices = place.open()?;
     let garden = place.garden(&devices)?;
     fill(&place, &garden, args.json, quiet)
+}
+
+/// Prints the drives that are not full yet.
+fn preview_rebuild(place: &Place) -> Result<()> {
+    let report = place.garden(&place.look()?)?.report();
+    let mut is_any = false;
+    for (number, drive) in report.drives.iter().enumerate() {
+        if let DriveState::Filling { done, of } = drive.state {
+            is_any = true;
+            let left = of - done;
+            println!(
+                "{place}: drive {number} holds {done} of {of} stripes; {left} would be filled, nothing was written"
+            );
+        }
+    }
+    if !is_any {
+        println!("{place}: no drive is being filled");
+    }
+    print_missing(place, &report.missing_drives);
+    Ok(())
+}
+
+fn print_missing(place: &Place, missing: &[u32]) {
+    if !missing.is_empty() {
+        println!("{place}: drives {missing:?} are missing; `senesce fs replace` puts new ones in their places");
+    }
 }
 
 /// The JSON output of `fs replace` and `fs rebuild`.
@@ -169,9 +212,7 @@ fn fill(place: &Place, garden: &Garden, as_json: bool, quiet: bool) -> Result<()
         if filled.is_empty() {
             println!("{place}: no drive is being filled");
         }
-        if !missing.is_empty() {
-            println!("{place}: drives {missing:?} are missing; `senesce fs replace` puts new ones in their places");
-        }
+        print_missing(place, &missing);
         show("lost: another block of the same stripe is damaged, too", &texts(&lost));
         if interrupted().is_some() {
             println!("`senesce fs rebuild` continues from there");
@@ -189,7 +230,9 @@ pub fn scrub(args: &FsScrubArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
     let request = Request::Scrub { from: args.from };
-    let Response::Scrubbed(done) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    let access = Access::of(args.trial.dry_run);
+    let Response::Scrubbed(done) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
+    access.announce(&place);
     if args.json {
         println!("{}", with_format(version::SCRUB, &done)?);
     } else {

@@ -113,14 +113,25 @@ impl Place {
 
     /// Opens the devices to look at them: what is written stays in memory. Others may look, too.
     pub fn look(&self) -> Result<Devices> {
+        self.look_within(Bytes(u64::MAX))
+    }
+
+    /// The same, with at most `most_changes` bytes of changes to each device.
+    pub fn look_within(&self, most_changes: Bytes) -> Result<Devices> {
+        self.look_without(None, most_changes)
+    }
+
+    /// The same, without a drive that is to be a new one.
+    pub fn look_without(&self, new: Option<&Path>, most_changes: Bytes) -> Result<Devices> {
+        let is_other = |path: &Path| new.is_none_or(|new| !is_same(path, new));
         let options = FileOptions { read_only: true, ..FileOptions::default() };
         let open = |path: &Path| -> Result<Arc<dyn BlockDevice>> {
-            Ok(Arc::new(OverlayDevice::new(FileDevice::open(path, Bytes(0), options)?)))
+            Ok(Arc::new(OverlayDevice::within(FileDevice::open(path, Bytes(0), options)?, most_changes)))
         };
         let make = |path: &Path, bytes| -> Result<Arc<dyn BlockDevice>> {
             Ok(Arc::new(MemoryDevice::new(path.display().to_string(), bytes)))
         };
-        self.open_as(|_| true, open, make)
+        self.open_as(is_other, open, make)
     }
 
     /// Opens the aggregate on its devices, with what its log holds.

@@ -6,6 +6,12 @@ use senesce_service::Deleted;
 use senesce_volume::check_interrupted;
 use serde_json::Value;
 
+/// Prints `would` and the space that a change would free.
+pub fn print_reclaimable(would: &str, deleted: &Deleted) {
+    let &Deleted { free_bytes_before, free_bytes, .. } = deleted;
+    println!("{would}: {} free then, {} now; nothing was changed", Bytes(free_bytes), Bytes(free_bytes_before));
+}
+
 /// Prints `document` if there is one. Otherwise prints `line` and the space before and now.
 ///
 /// Errors: a signal ended the work; later consistency points do the rest.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     name_arguments::{explain, show, split_volume},
     place::BLOCK_BYTES,
-    send_request::with_format,
+    send_request::{Access, with_format},
 };
 use crate::{args::FsRecompactArgs, progress::Stretch};
 
@@ -73,7 +73,8 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let (place, volume) = split_volume(&args.of.words, &args.of.drives)?;
     let volume = &volume;
-    let garden = place.garden(&place.open()?)?;
+    let access = Access::of(args.trial.dry_run);
+    let garden = place.garden(&access.open(&place)?)?;
     garden.packing(volume).map_err(|error| explain(&garden, volume, error))?;
     let before = garden.survey_packing(volume)?;
     let mut bar = Stretch::for_stderr(quiet, "writing chunks together", "VVBNs", garden.report().blocks);
@@ -86,6 +87,7 @@ pub fn recompact(args: &FsRecompactArgs, quiet: bool) -> Result<()> {
     drop(bar);
     garden.close().with_context(|| format!("cannot close {place}"))?;
     let after = garden.survey_packing(volume)?;
+    access.announce(&place);
     let RecompactStep { looked_at, read, rewritten, chunks, unread, is_done } = all;
     if args.of.json {
         let document = RecompactDocument {

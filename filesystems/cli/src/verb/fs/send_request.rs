@@ -26,7 +26,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    control::socket_name, evergreen::Place as EvergreenPlace, held_mounts::token_of, mounts::is_on, place::Place,
+    control::socket_name,
+    evergreen::Place as EvergreenPlace,
+    held_mounts::token_of,
+    mounts::is_on,
+    place::{Devices, Place},
     sync::sync_one,
 };
 use crate::{
@@ -37,23 +41,49 @@ use crate::{
 
 /// A process that does not answer within this time counts as one that serves nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The most bytes of changes to a drive that a dry run keeps in memory.
+const MOST_CHANGES: Bytes = Bytes(256 << 20);
 
 /// How a garden that no process serves is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The command writes nothing, not even a replay of the log.
+    /// The command writes nothing, not even a replay of the log. Changes stay in memory.
     Look,
     /// It may change.
     Change,
 }
 
-/// Has a request answered.
+impl Access {
+    /// The access of a command with or without `--dry-run`.
+    pub fn of(is_dry: bool) -> Self {
+        if is_dry { Self::Look } else { Self::Change }
+    }
+
+    /// Opens the devices of a garden that no process serves.
+    pub fn open(self, place: &Place) -> Result<Devices> {
+        match self {
+            Self::Look => place.look_within(MOST_CHANGES),
+            Self::Change => place.open(),
+        }
+    }
+
+    /// Prints that a dry run made the report which follows.
+    pub fn announce(self, place: &Place) {
+        if self == Self::Look {
+            println!("{place}: dry run on a copy in memory, nothing was changed; the command would report:");
+        }
+    }
+}
+
+/// Has a request answered. With [`Access::Look`], a request that changes something is executed on
+/// a copy in memory.
 pub fn ask(place: &Place, access: Access, request: &Request, quiet: bool) -> Result<Response> {
-    if let Some(response) = ask_served(place, request, quiet)? {
+    let is_trial = access == Access::Look && request.changes();
+    let trial = is_trial.then(|| Request::DryRun { of: Box::new(request.clone()) });
+    if let Some(response) = ask_served(place, trial.as_ref().unwrap_or(request), quiet)? {
         return Ok(response);
     }
-    let devices = if access == Access::Look { place.look()? } else { place.open()? };
-    answer_offline(&place.garden(&devices)?, place, request, quiet)
+    answer_offline(&place.garden(&access.open(place)?)?, place, request, quiet)
 }
 
 /// Has a request answered by the process that serves the garden; `None` if no process does.

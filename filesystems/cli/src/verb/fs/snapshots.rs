@@ -10,14 +10,12 @@ use serde::Serialize;
 
 use super::{
     name_arguments::{show, split, split_volume},
-    place::Place,
-    reclaim::print_reclaimed,
+    reclaim::{print_reclaimable, print_reclaimed},
     send_request::{Access, ask, strange, with_format},
 };
 use crate::{
     args::{FsOfSnapshotArgs, FsOfVolumeArgs, FsSnapshotArgs, FsSnapshotVerb},
     clock::{SystemClock, tell_utc},
-    exit::usage,
     table::render_table,
 };
 
@@ -60,19 +58,23 @@ pub enum SnapshotDocument {
 
 fn create(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 2..=2)?;
-    if args.dry_run {
-        return preview(&place, &names, "made", false, quiet);
-    }
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let request = Request::SnapshotCreate { volume, name, unix_seconds: SystemClock::unix_time().seconds };
-    let Response::SnapshotMade(made) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    let access = Access::of(args.trial.dry_run);
+    let Response::SnapshotMade(made) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
     if args.json {
         println!("{}", with_format(version::SNAPSHOT, &SnapshotDocument::Made(made))?);
         return Ok(());
     }
     let (bytes, inodes) = made.made.map_or((0, 0), |made| (made.bytes, made.inodes));
     let (name, volume) = (show(&names[1]), show(&names[0]));
-    println!("{place}: snapshot {name} of volume {volume}: {}, {inodes} inodes", Bytes(bytes));
+    let of = format!("{}, {inodes} inodes", Bytes(bytes));
+    match access {
+        Access::Look => {
+            println!("{place}: snapshot {name} of volume {volume} would be made: {of}; nothing was changed")
+        }
+        Access::Change => println!("{place}: snapshot {name} of volume {volume}: {of}"),
+    }
     Ok(())
 }
 
@@ -100,42 +102,28 @@ fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Prints the change of a snapshot. Changes nothing.
-///
-/// Errors: there is no such volume; the snapshot exists and should not, or the reverse.
-fn preview(place: &Place, names: &[Vec<u8>], word: &str, must_exist: bool, quiet: bool) -> Result<()> {
-    let request = Request::SnapshotList { volume: names[0][..].into() };
-    let Response::Snapshots(found) = ask(place, Access::Look, &request, quiet)? else { return Err(strange()) };
-    let (name, volume) = (show(&names[1]), show(&names[0]));
-    let own = found.snapshots.iter().find(|snapshot| snapshot.name.as_bytes() == names[1]);
-    match (own, must_exist) {
-        (None, true) => {
-            let hint = "`senesce fs snapshot list` prints their names";
-            Err(usage(format!("volume {volume} has no snapshot {name}"), Some(hint)))
-        }
-        (Some(_), false) => {
-            Err(usage(format!("volume {volume} has a snapshot {name} already"), Some("give another name")))
-        }
-        (own, _) => {
-            let bytes = own.map_or(String::new(), |own| format!(" ({})", Bytes(own.bytes)));
-            println!("{place}: snapshot {name}{bytes} of volume {volume} would be {word}; nothing was changed");
-            Ok(())
-        }
-    }
-}
-
 /// Deletes a snapshot, or all that its volume has more.
 fn remove(args: &FsOfSnapshotArgs, restores: bool, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 2..=2)?;
-    if args.dry_run {
-        return preview(&place, &names, if restores { "restored" } else { "deleted" }, true, quiet);
-    }
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let (request, word) = match restores {
         true => (Request::SnapshotRestore { volume, name }, "restored"),
         false => (Request::SnapshotDelete { volume, name }, "deleted"),
     };
-    let Response::Deleted(deleted) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    let access = Access::of(args.trial.dry_run);
+    let Response::Deleted(deleted) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
+    if access == Access::Look {
+        let (name, volume) = (show(&names[1]), show(&names[0]));
+        let would = match restores {
+            true => format!(
+                "{place}: volume {volume} would be set back to snapshot {name}, and lose all later changes that no \
+                 other snapshot has"
+            ),
+            false => format!("{place}: snapshot {name} of volume {volume} would be deleted"),
+        };
+        print_reclaimable(&would, &deleted);
+        return Ok(());
+    }
     let [volume, name] = [0, 1].map(|at: usize| String::from_utf8_lossy(&names[at]).into_owned());
     let document = match restores {
         true => SnapshotDocument::Restored { volume, restored: name, space: deleted.clone() },

@@ -1,18 +1,20 @@
 //! `senesce fs tier`: cold blocks leave the drives for objects.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use crate::version;
 use anyhow::{Context, Result};
+use senesce_cli::check_new;
 use senesce_core::Bytes;
 use senesce_garden::{Accepted, Limits};
+use senesce_objects::{MemoryObjects, ObjectStore, OverlayObjects};
 use senesce_service::{Prices, Request, Response, Tiered};
 use senesce_volume::{check_interrupted, install_signal_cleanup};
 
 use super::{
     objects::open_objects,
     place::{BLOCK_BYTES, Place},
-    send_request::{answer_offline, ask_served, strange, with_format},
+    send_request::{Access, answer_offline, ask_served, strange, with_format},
 };
 use crate::{
     args::{FsTierArgs, PricesArg},
@@ -40,11 +42,14 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     let objects = &args.objects.objects;
     let request =
         Request::Tier { objects: objects.to_string(), age: args.age, prices: args.prices.map(PricesArg::request) };
-    let response = match ask_served(&place, &request, quiet)? {
+    let access = Access::of(args.trial.dry_run);
+    let trial = args.trial.dry_run.then(|| Request::DryRun { of: Box::new(request.clone()) });
+    let response = match ask_served(&place, trial.as_ref().unwrap_or(&request), quiet)? {
         Some(response) => response,
         None => offline(&place, args, &request, quiet)?,
     };
     let Response::Tiered(done) = response else { return Err(strange()) };
+    access.announce(&place);
     if args.json {
         let mut document = with_format(version::TIER, &done)?;
         for inner in TIER_INNER {
@@ -60,11 +65,23 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
 fn offline(place: &Place, args: &FsTierArgs, request: &Request, quiet: bool) -> Result<Response> {
     let objects = &args.objects.objects;
     let new = objects.directory().filter(|dir| !dir.is_dir());
-    let store = open_objects(objects, true)?;
-    let garden = place.garden_with(&place.open()?, Limits::default(), Some(store), Accepted::NOTHING)?;
+    let is_dry = args.trial.dry_run;
+    let store: Arc<dyn ObjectStore> = match new {
+        // A dry run makes no directory.
+        Some(dir) if is_dry => {
+            check_new(dir)?;
+            Arc::new(MemoryObjects::default())
+        }
+        _ => open_objects(objects, true)?,
+    };
+    let store = if is_dry { Arc::new(OverlayObjects::new(store)) } else { store };
+    let devices = Access::of(is_dry).open(place)?;
+    let garden = place.garden_with(&devices, Limits::default(), Some(store), Accepted::NOTHING)?;
     if let (Some(dir), 1..) = (new, garden.cold().live) {
-        // It was made for nothing, and the next call must not take it for one that was there.
-        let _ = fs::remove_dir(dir);
+        if !is_dry {
+            // It was made for nothing, and the next call must not take it for one that was there.
+            let _ = fs::remove_dir(dir);
+        }
         let message = format!("{place} has cold blocks, and none of their objects are in {objects}");
         return Err(usage(message, Some("name the store that `fs tier` used before")));
     }

@@ -11,13 +11,10 @@ use serde::Serialize;
 use super::{
     name_arguments::{show, split},
     place::{BLOCK_BYTES, Place},
-    reclaim::print_reclaimed,
+    reclaim::{print_reclaimable, print_reclaimed},
     send_request::{Access, ask, strange, with_format},
 };
-use crate::{
-    args::{FsCloneArgs, FsLookArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeDeleteArgs, FsVolumeVerb},
-    exit::usage,
-};
+use crate::args::{FsChangeVolumeArgs, FsCloneArgs, FsLookArgs, FsVolumeArgs, FsVolumeCreateArgs, FsVolumeVerb};
 
 /// The JSON output of `fs clone`.
 #[derive(Serialize, JsonSchema)]
@@ -55,7 +52,8 @@ pub fn clone(args: &FsCloneArgs, quiet: bool) -> Result<()> {
     let (place, names) = split(&args.words, &args.drives, 3..=3)?;
     let name = |at: usize| names[at][..].into();
     let request = Request::Clone { volume: name(0), snapshot: name(1), name: name(2) };
-    let Response::Cloned(cloned) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
+    let access = Access::of(args.trial.dry_run);
+    let Response::Cloned(cloned) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
     if args.json {
         let text = |at: usize| String::from_utf8_lossy(&names[at]).into_owned();
         let free_bytes = cloned.free_bytes;
@@ -65,50 +63,33 @@ pub fn clone(args: &FsCloneArgs, quiet: bool) -> Result<()> {
     }
     let [volume, snapshot, name] = [0, 1, 2].map(|at: usize| show(&names[at]));
     let free = Bytes(cloned.free_bytes);
-    println!("{place}: volume {name}, a clone of snapshot {snapshot} of volume {volume}; {free} free");
+    let of = format!("a clone of snapshot {snapshot} of volume {volume}");
+    match access {
+        Access::Look => println!("{place}: volume {name} would be made, {of}; {free} free; nothing was changed"),
+        Access::Change => println!("{place}: volume {name}, {of}; {free} free"),
+    }
     Ok(())
 }
 
-fn delete(args: &FsVolumeDeleteArgs, quiet: bool) -> Result<()> {
+fn delete(FsChangeVolumeArgs { of: args, trial }: &FsChangeVolumeArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
-    let FsVolumeDeleteArgs { of: args, dry_run } = args;
     let (place, names) = split(&args.words, &args.drives, 1..=1)?;
     let name = &names[0];
-    if *dry_run {
-        let found = find_volume(&place, name, quiet)?;
-        let found = found.ok_or_else(|| usage(format!("{place} has no volume {}", show(name)), Some(LISTS)))?;
-        println!("{place}: would be deleted: {}; nothing was changed", line(&found));
+    let request = Request::VolumeDelete { name: name[..].into() };
+    let access = Access::of(trial.dry_run);
+    let Response::Deleted(deleted) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
+    if access == Access::Look {
+        print_reclaimable(&format!("{place}: volume {} would be deleted", show(name)), &deleted);
         return Ok(());
     }
-    let request = Request::VolumeDelete { name: name[..].into() };
-    let Response::Deleted(deleted) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
     let document = VolumeDocument { deleted: String::from_utf8_lossy(name).into_owned(), space: deleted.clone() };
     let document = args.json.then(|| with_format(version::VOLUME, &document)).transpose()?;
     let line = format!("{place}: volume {} deleted", show(name));
     print_reclaimed(&deleted, document, &line)
 }
 
-/// The hint for a volume that does not exist.
-const LISTS: &str = "`senesce fs volume list` prints their names";
-
-fn find_volume(place: &Place, name: &[u8], quiet: bool) -> Result<Option<VolumeStat>> {
-    match ask(place, Access::Look, &Request::VolumeList, quiet)? {
-        Response::Volumes(found) => Ok(found.volumes.into_iter().find(|volume| volume.name.as_bytes() == name)),
-        _ => Err(strange()),
-    }
-}
-
 fn create(args: &FsVolumeCreateArgs, quiet: bool) -> Result<()> {
     let place = Place::of(&args.place)?;
-    if args.dry_run {
-        return match find_volume(&place, args.name.as_bytes(), quiet)? {
-            Some(_) => Err(usage(format!("{place} has a volume {} already", args.name), Some("give another name"))),
-            None => {
-                println!("{place}: volume {} would be made; nothing was changed", args.name);
-                Ok(())
-            }
-        };
-    }
     let seed = args.seed.map_or_else(|| Seed(0).derive(&format!("names of volume {}", args.name)), Seed);
     let request = Request::VolumeCreate {
         name: args.name.as_str().into(),
@@ -117,8 +98,13 @@ fn create(args: &FsVolumeCreateArgs, quiet: bool) -> Result<()> {
         seed: seed.0,
         compress: args.pack.compress.map_or(0, |size| size.0),
     };
-    let Response::VolumeMade(made) = ask(&place, Access::Change, &request, quiet)? else { return Err(strange()) };
-    println!("{place}: volume {}, {} for {} files and directories", args.name, Bytes(made.bytes), made.inodes);
+    let access = Access::of(args.dry_run);
+    let Response::VolumeMade(made) = ask(&place, access, &request, quiet)? else { return Err(strange()) };
+    let (name, of) = (&args.name, format!("{} for {} files and directories", Bytes(made.bytes), made.inodes));
+    match access {
+        Access::Look => println!("{place}: volume {name} would be made, {of}; nothing was changed"),
+        Access::Change => println!("{place}: volume {name}, {of}"),
+    }
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub fn outline_tree(place: &Path, figures: Option<&Path>) -> Result<Value> {
 /// Writes the picture of an outlined tree: a page, or an SVG if it is called so.
 pub fn draw_tree(tree: &Value, path: &Path) -> Result<()> {
     let is_svg = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
-    let options = TreeOptions { senesce_version: env!("CARGO_PKG_VERSION").to_owned(), made_at: None };
+    let options = TreeOptions { senesce_version: senesce_cli::VERSION.to_owned(), made_at: None };
     let picture = if is_svg { render_tree_svg(tree) } else { render_tree(tree, &options)? };
     fs::write(path, picture).with_context(|| format!("cannot write {}", path.display()))
 }
