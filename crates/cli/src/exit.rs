@@ -4,7 +4,6 @@ mod bisection;
 mod plan_hint;
 
 use std::{
-    any::Any,
     ffi::OsString,
     io::IsTerminal,
     panic::{AssertUnwindSafe, catch_unwind, set_hook},
