@@ -3,7 +3,8 @@
 /// Longest result: insertions stop there.
 const LONGEST: usize = 1 << 20;
 
-/// The base after changes. Each eight bytes of `changes` are one: an operation, a place (3 bytes) and a value (4 bytes).
+/// The base after changes. Each eight bytes of `changes` are one change: an operation, a place (3 bytes), a value
+/// (4 bytes).
 pub fn patch(base: &[u8], changes: &[u8]) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for change in changes.chunks_exact(8).take(64) {

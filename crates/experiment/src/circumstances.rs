@@ -6,7 +6,7 @@ use crate::Error;
 
 /// Adds rows. A row replaces one with the same arm and key, but `run.begun` rows stay.
 pub(crate) fn add_circumstances(store: &mut ResultStore, rows: Vec<CircumstanceRow>) -> Result<(), Error> {
-    let mut all = store.read_all()?.circumstances;
+    let mut all = store.read_circumstances()?;
     for row in rows {
         match all.iter_mut().find(|old| old.arm == row.arm && old.key == row.key) {
             Some(_) if row.key.starts_with("run.begun") => {}

@@ -16,7 +16,7 @@ use senesce_garden::LogDevices;
 use crate::{Error, Result, Task};
 
 /// The most bytes of changes to a frozen device that are kept in memory.
-const MOST_CHANGES: Bytes = Bytes(256 << 20);
+pub const MOST_CHANGES: Bytes = Bytes(256 << 20);
 /// The most bytes of overwritten data that a dry run keeps.
 pub(crate) const KEPT_BYTES: Bytes = Bytes(256 << 20);
 /// What to do if a check must keep more.

@@ -27,7 +27,7 @@ pub mod socket;
 mod task;
 
 pub use checked::{Checked, CheckedPart, EvergreenChecked, EvergreenCheckedPart, EvergreenFinding};
-pub use devices::{Devices, Frozen};
+pub use devices::{Devices, Frozen, MOST_CHANGES};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use mounts::{MountStat, Mounts};
 pub use name::Name;

@@ -307,7 +307,7 @@ fn find_earlier(plan: &Plan, out: &Path) -> Option<(PathBuf, u64)> {
         if store.run_info().plan_hash != hash {
             return None;
         }
-        let rows = store.read_all().ok()?.circumstances;
+        let rows = store.read_circumstances().ok()?;
         let took = rows.into_iter().find(|row| row.key == TOOK_SECONDS)?;
         let dir = dir.strip_prefix(".").map_or_else(|_| dir.clone(), Path::to_owned);
         Some((dir, took.value.parse().ok()?))

@@ -2,15 +2,14 @@
 
 use std::{fs, path::Path};
 
-use senesce_store::{
-    CellKey, CellResults, CellRow, CircumstanceRow, GrepRow, LayoutRow, ModelledRow, ResultStore, Role, RunInfo,
-};
+use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, GrepRow, ResultStore, Role, RunInfo};
 use senesce_testkit::{check_json, root_or_skip};
 use serde_json::Value;
 
 use super::{
     lab::{Lab, SINGLE},
     repositories::Repository,
+    rows::{layout_row, modelled_row},
 };
 
 /// A run with figures that a test chooses.
@@ -67,28 +66,8 @@ fn results(role: Role, made: &Made<'_>) -> CellResults {
     let key = CellKey { arm: "ext4".into(), file_system: "ext4".into(), role, pulls: 4 };
     let cell = CellRow { valid: true, files: 1, capacity_bytes: 2, ..CellRow::without_figures(key.clone(), "") };
     let mut results = CellResults::of(cell);
-    results.layout = Some(LayoutRow {
-        key: key.clone(),
-        space: "device".into(),
-        files: 1,
-        fragmented_files: 0,
-        extents: 1,
-        blocks: 1,
-        extents_per_file: 1.0,
-        layout_score: made.layout_score,
-        adjacent_files_share: 0.0,
-        path_adjacent_files_share: 0.0,
-    });
-    results.modelled = vec![ModelledRow {
-        key: key.clone(),
-        device: "model: HDD 7.2K".into(),
-        method: "extents".into(),
-        seconds: 1.0,
-        best_order_seconds: 0.5,
-        seconds_per_gib: 100.0,
-        requests: made.requests,
-        read_bytes: 1,
-    }];
+    results.layout = Some(layout_row(key.clone(), made.layout_score));
+    results.modelled = vec![modelled_row(key.clone(), 100.0, made.requests)];
     let grep = |repetition| GrepRow {
         key: key.clone(),
         repetition,

@@ -261,11 +261,11 @@ fn previews_of_files_write_nothing() {
     let said = preview(&lab, &["profile", "capture", "tree", "--out", "p.toml", "--dry-run"]);
     assert!(said.contains("the files of tree would be counted, and their profile written to p.toml"), "{said}");
     both_refuse(&lab, &["profile", "capture", "nowhere", "--out", "p.toml"], 2, &["nowhere"]);
-    both_refuse(&lab, &["profile", "capture", "tree", "--like", "nobody"], 2, &["no profile and no file \"nobody\""]);
+    both_refuse(&lab, &["profile", "capture", "tree", "--like", "missing"], 2, &["no profile and no file \"missing\""]);
     both_refuse(&lab, &["profile", "capture", "tree", "--out", "tree/file"], 2, &["exists already"]);
     let said = preview(&lab, &["profile", "merge", "agrawal", "agrawal", "--out", "p.toml", "--dry-run"]);
     assert!(said.contains("profile merged of 2 profiles would be written to p.toml"), "{said}");
-    both_refuse(&lab, &["profile", "merge", "agrawal", "nobody", "--out", "p.toml"], 2, &["\"nobody\""]);
+    both_refuse(&lab, &["profile", "merge", "agrawal", "missing", "--out", "p.toml"], 2, &["\"missing\""]);
     both_refuse(&lab, &["profile", "merge", "agrawal", "agrawal", "--out", "tree/file"], 2, &["exists already"]);
 
     let calibrate = ["device", "calibrate", "zeros", "--out", "d.toml", "--base", "nvme"];
@@ -274,7 +274,7 @@ fn previews_of_files_write_nothing() {
     for (path, out, base, says) in [
         ("nowhere", "d.toml", "nvme", "nowhere"),
         ("zeros", "tree/file", "nvme", "exists already"),
-        ("zeros", "d.toml", "nobody", "nobody"),
+        ("zeros", "d.toml", "missing", "missing"),
         ("tree", "d.toml", "nvme", "tree"),
         ("tree/file", "d.toml", "nvme", "a calibration needs at least 1.00 MiB"),
         ("holes", "d.toml", "nvme", "holes"),

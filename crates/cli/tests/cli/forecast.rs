@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ModelledRow, ResultStore, Role};
+use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, Role};
 use senesce_testkit::check_printed;
 use serde_json::{Value, json};
 
-use super::lab::Lab;
+use super::{lab::Lab, rows::modelled_row};
 
 /// 2026-06-01.
 const START: u64 = 1_780_272_000;
@@ -151,16 +151,7 @@ fn make_run(lab: &Lab, dir: &str, arm: &str, slowdowns: &[f64], cured: Option<u6
     let mut add = |role, pulls, seconds_per_gib| {
         let key = CellKey { arm: arm.into(), file_system: "ext4".into(), role, pulls };
         let mut results = CellResults::of(CellRow::without_figures(key.clone(), ""));
-        results.modelled = vec![ModelledRow {
-            key,
-            device: "model: HDD 7.2K".into(),
-            method: "extents".into(),
-            seconds: 1.0,
-            best_order_seconds: 0.5,
-            seconds_per_gib,
-            requests: 1,
-            read_bytes: 1,
-        }];
+        results.modelled = vec![modelled_row(key, seconds_per_gib, 1)];
         store.append_cell(&results).unwrap();
     };
     for (number, slowdown) in slowdowns.iter().enumerate() {

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, fs};
 
-use senesce_store::{
-    CellKey, CellResults, CellRow, CircumstanceRow, LayoutRow, ModelledRow, ResultStore, Role, RunInfo,
-};
+use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, Role, RunInfo};
 use senesce_testkit::{check_json, check_printed, root_or_skip};
 use serde_json::Value;
 
-use super::lab::{Lab, SENESCE, SINGLE};
+use super::{
+    lab::{Lab, SENESCE, SINGLE},
+    rows::{layout_row, modelled_row},
+};
 
 /// An arm whose name has a command of GitHub, the end of a table cell, the end of a text in XML, a
 /// mention and a terminal escape.
@@ -50,28 +51,8 @@ fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
             used_bytes: 1,
         };
         let mut results = CellResults::of(cell);
-        results.layout = Some(LayoutRow {
-            key: key.clone(),
-            space: "device".into(),
-            files: 1,
-            fragmented_files: 0,
-            extents: 1,
-            blocks: 1,
-            extents_per_file: 1.0,
-            layout_score: made.layout_score,
-            adjacent_files_share: 0.0,
-            path_adjacent_files_share: 0.0,
-        });
-        results.modelled = vec![ModelledRow {
-            key,
-            device: "model: HDD 7.2K".into(),
-            method: "extents".into(),
-            seconds: 1.0,
-            best_order_seconds: 0.5,
-            seconds_per_gib: 100.0,
-            requests: made.requests,
-            read_bytes: 1,
-        }];
+        results.layout = Some(layout_row(key.clone(), made.layout_score));
+        results.modelled = vec![modelled_row(key, 100.0, made.requests)];
         store.append_cell(&results).unwrap();
     }
     let row = |(key, value): &(&str, &str)| CircumstanceRow {

@@ -73,6 +73,7 @@ mod record;
 mod replayed;
 mod repositories;
 mod resume;
+mod rows;
 mod schemas;
 mod settled;
 mod storm;

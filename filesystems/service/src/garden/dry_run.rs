@@ -18,8 +18,8 @@ impl Service<'_> {
     ///
     /// Errors: those of the request; the changes do not fit in memory.
     pub(super) fn dry_run(&self, of: &Request, task: &mut dyn Task) -> Result<Response> {
-        if self.devices.is_none() || !of.changes() {
-            return self.answer(of, task); // offline, the devices are a copy already
+        if !of.changes() {
+            return self.answer(of, task);
         }
         let cannot = || format!("cannot try this on a copy of {} in memory", self.place);
         let frozen = self.freeze(KEPT_BYTES)?;

@@ -51,15 +51,15 @@ pub(super) fn open(path: &Path, keep_inputs: bool) -> Result<Opened> {
         }
     }
     let plan = read_plan(&mut bundle, path)?;
-    let results =
-        Results::of_files(&run, |table| bundle.take(&table_path(table)), FileLimits::default()).map_err(|error| {
-            match error {
-                newer @ StoreError::NewerFormat { .. } => {
-                    anyhow::Error::from(newer).context(format!("cannot read the results of {}", Printable::new(path)))
-                }
-                error => anyhow::Error::from(error).context(format!("{} is damaged", Printable::new(path))),
-            }
-        })?;
+    let results = Results::of_files(&run, |table| bundle.take(&table_path(table)), FileLimits::default());
+    let results = results.map_err(|error| {
+        let shown = Printable::new(path);
+        let what = match error {
+            StoreError::NewerFormat { .. } => format!("cannot read the results of {shown}"),
+            _ => format!("{shown} is damaged"),
+        };
+        anyhow::Error::from(error).context(what)
+    })?;
     check_rows(&bundle.manifest, &results).map_err(damaged)?;
     if results.run.plan_hash != bundle.manifest.plan.hash {
         return Err(damaged("the results are those of another plan".to_owned()));

@@ -113,15 +113,11 @@ impl Place {
 
     /// Opens the devices to look at them: what is written stays in memory. Others may look, too.
     pub fn look(&self) -> Result<Devices> {
-        self.look_within(Bytes(u64::MAX))
+        self.look_without(None, Bytes(u64::MAX))
     }
 
-    /// The same, with at most `most_changes` bytes of changes to each device.
-    pub fn look_within(&self, most_changes: Bytes) -> Result<Devices> {
-        self.look_without(None, most_changes)
-    }
-
-    /// The same, without a drive that is to be a new one.
+    /// The same, without a drive that is to be a new one, and with at most `most_changes` bytes of
+    /// changes to each device.
     pub fn look_without(&self, new: Option<&Path>, most_changes: Bytes) -> Result<Devices> {
         let is_other = |path: &Path| new.is_none_or(|new| !is_same(path, new));
         let options = FileOptions { read_only: true, ..FileOptions::default() };

@@ -18,7 +18,7 @@ use senesce_core::Bytes;
 use senesce_experiment::ErrorKind;
 use senesce_garden::Garden;
 use senesce_service::{
-    Error, Failure as Refusal, FailureKind, MountStat, Name, Passes, Request, Response, Serves, Task,
+    Error, Failure as Refusal, FailureKind, MOST_CHANGES, MountStat, Name, Passes, Request, Response, Serves, Task,
     evergreen::refusal, garden::Service, socket::Client,
 };
 use senesce_volume::{DeviceNumber, Host, LinuxHost, Registry, interrupted, list_mounts};
@@ -41,8 +41,6 @@ use crate::{
 
 /// A process that does not answer within this time counts as one that serves nothing.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most bytes of changes to a drive that a dry run keeps in memory.
-const MOST_CHANGES: Bytes = Bytes(256 << 20);
 
 /// How a garden that no process serves is opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,8 +60,17 @@ impl Access {
     /// Opens the devices of a garden that no process serves.
     pub fn open(self, place: &Place) -> Result<Devices> {
         match self {
-            Self::Look => place.look_within(MOST_CHANGES),
+            Self::Look => place.look_without(None, MOST_CHANGES),
             Self::Change => place.open(),
+        }
+    }
+
+    /// The request for the process that serves the garden. With [`Access::Look`], it executes a
+    /// change on a copy in memory.
+    pub fn wrap(self, request: &Request) -> Request {
+        match self {
+            Self::Look if request.changes() => Request::DryRun { of: Box::new(request.clone()) },
+            _ => request.clone(),
         }
     }
 
@@ -78,9 +85,7 @@ impl Access {
 /// Has a request answered. With [`Access::Look`], a request that changes something is executed on
 /// a copy in memory.
 pub fn ask(place: &Place, access: Access, request: &Request, quiet: bool) -> Result<Response> {
-    let is_trial = access == Access::Look && request.changes();
-    let trial = is_trial.then(|| Request::DryRun { of: Box::new(request.clone()) });
-    if let Some(response) = ask_served(place, trial.as_ref().unwrap_or(request), quiet)? {
+    if let Some(response) = ask_served(place, &access.wrap(request), quiet)? {
         return Ok(response);
     }
     answer_offline(&place.garden(&access.open(place)?)?, place, request, quiet)

@@ -43,8 +43,7 @@ pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     let request =
         Request::Tier { objects: objects.to_string(), age: args.age, prices: args.prices.map(PricesArg::request) };
     let access = Access::of(args.trial.dry_run);
-    let trial = args.trial.dry_run.then(|| Request::DryRun { of: Box::new(request.clone()) });
-    let response = match ask_served(&place, trial.as_ref().unwrap_or(&request), quiet)? {
+    let response = match ask_served(&place, &access.wrap(&request), quiet)? {
         Some(response) => response,
         None => offline(&place, args, &request, quiet)?,
     };
