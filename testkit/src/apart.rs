@@ -22,5 +22,5 @@ while read -r _ _ _ _ point _; do
         "$PWD"/*) ;;
         "${TMPDIR:-/tmp}"/*|/tmp/*|/dev/shm/*) echo "$point" ;;
     esac
-done < /proc/self/mountinfo | while read -r point; do umount -l "$point" 2>/dev/null || true; done
+done < /proc/self/mountinfo | tr '\n' '\0' | xargs -0r umount -l 2>/dev/null || true
 "#;

@@ -321,7 +321,7 @@ mod tests {
         let index = std::fs::read_to_string(root.join("docs/results/README.md")).unwrap();
         std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(complaints, [format!("no page shows the kept table {KEPT}/t/other.tsv")]);
-        assert!(index.contains("| [Page](page.md) | Why? | `bench x` | 2026-11-22 | 68cfaf4 |"), "{index}");
+        assert!(index.contains("| [Page](page.md) | `bench x` | 2026-11-22 | 68cfaf4 |"), "{index}");
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
-use senesce_testkit::root_or_skip;
+use senesce_testkit::{apart, root_or_skip};
 
 use super::{
     disk::must,
@@ -46,8 +46,8 @@ fn mount_of_another_namespace_names_no_server() {
     with_other(&lab, |token| {
         for source in [token, "false"] {
             let script = format!("mount -t tmpfs senesce-fs:{source} g && echo ready && read line");
-            let mut forger = Command::new("unshare");
-            let forger = forger.args(["-m", "sh", "-c", &script]).current_dir(lab.path(""));
+            let mut forger = apart(&script);
+            let forger = forger.current_dir(lab.path(""));
             let mut forger = forger.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let mut line = String::new();
             BufReader::new(forger.stdout.take().unwrap()).read_line(&mut line).unwrap();
