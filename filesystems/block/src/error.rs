@@ -79,6 +79,12 @@ pub enum BlockProblem {
     /// An error of the operating system.
     #[error("{0}")]
     System(#[from] io::Error),
+    /// A copy in memory would keep more changes than its limit.
+    #[error("the changes exceed {most} of memory")]
+    TooManyChanges {
+        /// The limit.
+        most: Bytes,
+    },
     /// A fault that a test injected.
     #[error("an injected fault")]
     Injected,

@@ -2,14 +2,13 @@
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
-    io,
     sync::{PoisonError, RwLock},
 };
 
 use senesce_core::Bytes;
 
 use crate::{
-    BlockDevice, BlockError, BlockOperation, BlockResult,
+    BlockDevice, BlockError, BlockOperation, BlockProblem, BlockResult,
     check_range::check_range,
     memory::{CHUNK_BYTES, pieces},
 };
@@ -71,8 +70,7 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
         let new = pieces(offset, data.len()).filter(|(chunk, ..)| !written.contains_key(&(*chunk as u64))).count();
         let kept = (written.len() + new) as u64 * CHUNK_BYTES as u64;
         if new > 0 && kept > self.most_bytes {
-            let why = format!("the changes exceed {} of memory", Bytes(self.most_bytes));
-            let problem = io::Error::other(why).into();
+            let problem = BlockProblem::TooManyChanges { most: Bytes(self.most_bytes) };
             return Err(BlockError::new(self.name(), BlockOperation::Write, offset, data.len() as u64, problem));
         }
         let mut done = 0;

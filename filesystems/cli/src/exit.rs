@@ -60,7 +60,15 @@ fn evergreen_kind(error: &senesce_evergreen::Error) -> (ErrorKind, Option<&'stat
 }
 
 fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static str>) {
-    let senesce_block::BlockProblem::System(source) = &error.problem else { return (ErrorKind::Failed, None) };
+    use senesce_block::BlockProblem;
+    let source = match &error.problem {
+        BlockProblem::System(source) => source,
+        BlockProblem::TooManyChanges { .. } => {
+            let hint = "a copy in memory keeps no more: leave --dry-run out, or unmount it before a check";
+            return (ErrorKind::Environment, Some(hint));
+        }
+        _ => return (ErrorKind::Failed, None),
+    };
     match source.kind() {
         std::io::ErrorKind::PermissionDenied => (ErrorKind::Environment, Some("run as root, or as its owner")),
         std::io::ErrorKind::StorageFull => (ErrorKind::Environment, None),
@@ -89,4 +97,21 @@ pub fn refusal_of(error: &anyhow::Error) -> senesce_service::Failure {
         ErrorKind::Internal => FailureKind::Internal,
     };
     senesce_service::Failure { kind, chain: error.chain().map(ToString::to_string).collect(), hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_block::{BlockDevice, MemoryDevice, OverlayDevice};
+    use senesce_core::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn full_copy_in_memory_has_a_hint() {
+        let device = OverlayDevice::within(MemoryDevice::new("d", Bytes(1 << 20)), Bytes(0));
+        let error = device.write_at(0, &[1; 8]).unwrap_err();
+        assert!(error.to_string().contains("the changes exceed 0 B of memory"), "{error}");
+        let (found, hint) = kind(&error).unwrap();
+        assert!(found == ErrorKind::Environment && hint.unwrap().contains("leave --dry-run out"), "{hint:?}");
+    }
 }

@@ -97,7 +97,10 @@ impl Service<'_> {
             self.store().sync().when(|| format!("cannot sync {}", self.place))?;
         }
         self.devices.freeze(most_bytes).ok_or_else(|| {
-            Error::refused("another check of this evergreen is under way", Some("try again when it has ended"))
+            Error::refused(
+                "another check or dry run of this evergreen is under way",
+                Some("try again when it has ended"),
+            )
         })
     }
 

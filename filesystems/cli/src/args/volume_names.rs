@@ -51,6 +51,7 @@ pub struct FsTrialArgs {
     /// Check the command, and print its effect. Change nothing.
     ///
     /// The command works on a copy in memory. It fails if more than 256MiB of a drive change.
+    /// A mounted garden makes a consistency point first.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 }

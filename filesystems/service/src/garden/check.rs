@@ -30,15 +30,15 @@ impl Service<'_> {
     /// Freezes the devices after a consistency point. Errors: they are frozen already.
     pub(super) fn freeze(&self, most_bytes: Bytes) -> Result<Frozen> {
         let Some(devices) = self.devices else {
-            return Err(Error::usage("its devices are not open for a check", None));
+            return Err(Error::usage("its devices are not open for a check or a dry run", None));
         };
         if !self.read_only {
             // This shortens the log.
             self.close()?;
         }
         let frozen = self.garden.hold_still(|| devices.freeze(most_bytes));
-        frozen.when(|| format!("cannot check {}", self.place))?.ok_or_else(|| {
-            Error::refused("another check of this garden is under way", Some("try again when it has ended"))
+        frozen.when(|| format!("cannot freeze the devices of {}", self.place))?.ok_or_else(|| {
+            Error::refused("another check or dry run of this garden is under way", Some("try again when it has ended"))
         })
     }
 

@@ -6,7 +6,7 @@ use senesce_objects::{ObjectStore, OverlayObjects};
 
 use super::{Service, check::open_frozen};
 use crate::{
-    Request, Response, Result, Task,
+    Passes, Request, Response, Result, Task,
     devices::KEPT_BYTES,
     error::While,
     task::{Relay, Step},
@@ -24,10 +24,12 @@ impl Service<'_> {
         let cannot = || format!("cannot try this on a copy of {} in memory", self.place);
         let frozen = self.freeze(KEPT_BYTES)?;
         let store = self.store.map(|store| Arc::new(OverlayObjects::new(store.clone())) as Arc<dyn ObjectStore>);
-        let (place, mounts, passes, objects) = (self.place, self.mounts, self.passes, self.objects);
+        let (place, mounts, objects) = (self.place, self.mounts, self.objects);
         let work = |sender| {
             let garden = open_frozen(&frozen, store).when(cannot)?;
             let (read_only, live) = (false, false);
+            // Passes on the copy and passes on the devices do not affect each other.
+            let passes = &Passes::default();
             let copy = Service {
                 garden: &garden,
                 place,

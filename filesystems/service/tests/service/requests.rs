@@ -355,6 +355,44 @@ fn one_pass_at_a_time() {
     rig.ask(&Request::Dedup { volume: "main".into() }).unwrap();
 }
 
+/// Tries a request on a copy while a pass is under way, and takes a turn while a copy is tried.
+struct Trial<'a> {
+    rig: &'a Rig,
+    is_copy: bool,
+    calls: u64,
+}
+
+impl Task for Trial<'_> {
+    fn progress(&mut self, _: &str, _: &str, _: u64, _: u64) {
+        self.calls += 1;
+        if self.is_copy {
+            assert!(self.rig.passes.begin_turn().is_some(), "a dry run stops gardening by load");
+        } else if self.calls == 1 {
+            self.rig.ask(&dry_dedup()).unwrap();
+            assert!(self.rig.passes.begin_turn().is_none(), "a dry run ends the pass");
+        }
+    }
+
+    fn is_cancelled(&mut self) -> bool {
+        false
+    }
+}
+
+fn dry_dedup() -> Request {
+    Request::DryRun { of: Box::new(Request::Dedup { volume: "main".into() }) }
+}
+
+#[test]
+fn dry_runs_and_passes_do_not_wait_for_each_other() {
+    let rig = Rig::new();
+    for (request, is_copy) in [(Request::Scrub { from: 0 }, false), (dry_dedup(), true)] {
+        let mut trial = Trial { rig: &rig, is_copy, calls: 0 };
+        rig.ask_with(&request, &mut trial).unwrap();
+        assert!(trial.calls > 0, "no progress");
+    }
+    rig.check();
+}
+
 #[test]
 fn wrong_requests_are_refused_with_hints() {
     let mut rig = Rig::new();

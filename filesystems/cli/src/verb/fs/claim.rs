@@ -12,6 +12,7 @@ use senesce_block::{BlockDevice, FileDevice, FileOptions, MemoryDevice, OverlayD
 use senesce_cli::check_new;
 use senesce_core::Bytes;
 use senesce_garden::Garden;
+use senesce_service::MOST_CHANGES;
 use senesce_volume::{Purpose, SCAN_BYTES, check_interrupted};
 
 use crate::{exit::usage, progress::Stretch};
@@ -100,18 +101,18 @@ pub struct Claim {
 }
 
 impl Held {
-    /// A copy in memory. A file that does not exist has `made` bytes.
+    /// A copy whose changes stay in memory, up to 256 MiB. A file that does not exist has `made`
+    /// bytes.
     ///
     /// Errors: shorter than `made`.
     pub fn in_memory(self, made: Bytes) -> Result<Arc<dyn BlockDevice>> {
         let Self { path, claim } = self;
         let options = FileOptions { read_only: true, ..FileOptions::default() };
-        Ok(match claim {
-            Some(claim) => {
-                Arc::new(OverlayDevice::new(FileDevice::from_file(claim.into_file(), &path, made, options)?))
-            }
+        let below: Arc<dyn BlockDevice> = match claim {
+            Some(claim) => Arc::new(FileDevice::from_file(claim.into_file(), &path, made, options)?),
             None => Arc::new(MemoryDevice::new(path.display().to_string(), made)),
-        })
+        };
+        Ok(Arc::new(OverlayDevice::within(below, MOST_CHANGES)))
     }
 
     /// Creates the file with `made` bytes if it does not exist.

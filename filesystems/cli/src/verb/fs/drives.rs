@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use senesce_block::BlockDevice;
 use senesce_core::{Bytes, Printable};
 use senesce_garden::{DriveState, Finding, Garden};
-use senesce_service::{Request, Response, Scrubbed};
+use senesce_service::{MOST_CHANGES, Request, Response, Scrubbed};
 use senesce_volume::{SCAN_BYTES, check_interrupted, install_signal_cleanup, interrupted};
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub fn replace(args: &FsReplaceArgs, quiet: bool) -> Result<()> {
 
 /// Replaces the drive in memory. `device` is a copy of the new drive.
 fn preview_replace(place: &Place, number: u32, new: &Path, device: Arc<dyn BlockDevice>) -> Result<()> {
-    let garden = place.garden(&place.look_without(Some(new), Bytes(u64::MAX))?)?;
+    let garden = place.garden(&place.look_without(Some(new), MOST_CHANGES)?)?;
     let replaced = garden.replace_drive(number, device);
     replaced.with_context(|| format!("cannot use {} as drive {number}", new.display()))?;
     let new = Printable::new(new);

@@ -74,7 +74,7 @@ impl Access {
         }
     }
 
-    /// Prints that a dry run made the report which follows.
+    /// Prints that the next report is of a dry run.
     pub fn announce(self, place: &Place) {
         if self == Self::Look {
             println!("{place}: dry run on a copy in memory, nothing was changed; the command would report:");
@@ -82,8 +82,8 @@ impl Access {
     }
 }
 
-/// Has a request answered. With [`Access::Look`], a request that changes something is executed on
-/// a copy in memory.
+/// Sends a request to the process that serves the garden, or answers it here if no process does.
+/// With [`Access::Look`], a change is executed on a copy in memory.
 pub fn ask(place: &Place, access: Access, request: &Request, quiet: bool) -> Result<Response> {
     if let Some(response) = ask_served(place, &access.wrap(request), quiet)? {
         return Ok(response);
@@ -91,9 +91,9 @@ pub fn ask(place: &Place, access: Access, request: &Request, quiet: bool) -> Res
     answer_offline(&place.garden(&access.open(place)?)?, place, request, quiet)
 }
 
-/// Has a request answered by the process that serves the garden; `None` if no process does.
+/// Sends a request to the process that serves the garden. `None`: no process does.
 ///
-/// Errors: an evergreen is there, and the request is about a garden.
+/// Errors: the place is an evergreen, and the request is for gardens.
 pub fn ask_served(place: &Place, request: &Request, quiet: bool) -> Result<Option<Response>> {
     if let Place::One(path) = place
         && let Some(why) = refusal(request)
@@ -166,16 +166,15 @@ impl Server {
         Client::connect(&self.home, &socket_name(&self.token))?.ok_or_else(|| failed("it ended"))
     }
 
-    /// Makes a volume hold what programs wrote before. This is the client's work: a server that
-    /// waits for the kernel to hand pages over to it would wait for itself, and no signal could end
-    /// it.
+    /// Writes the cached pages of programs to a volume. The client does this. A server would wait
+    /// for itself, because the kernel sends it these pages, and no signal could stop it.
     fn sync(&self, volume: &Name) -> Result<()> {
         let is_written = |mount: &&MountStat| !mount.read_only && mount.volume == volume.lossy();
         for mount in self.serves.mounts.iter().filter(is_written) {
             let seen: Vec<_> = list_mounts()?.into_iter().filter(|seen| is_on(mount, seen.mount.device)).collect();
             match seen.iter().find(|seen| seen.process.is_none()) {
                 Some(here) => sync_one(&here.mount.point, &|found| is_on(mount, found.device))?,
-                // It has ended since: its pages are written back.
+                // The mount was removed, so its pages are written.
                 None if seen.is_empty() => {}
                 None => {
                     let message = format!("volume {volume} is mounted in another mount namespace only");
@@ -242,8 +241,7 @@ pub struct FoundMount {
 /// The mount at a place, if its source has the form of ours.
 pub fn find_mount(place: &Place) -> Result<Option<FoundMount>> {
     let (Place::Directory(path) | Place::One(path)) = place else { return Ok(None) };
-    // The mount point of a dead process cannot be looked up, and is found by its path as it is
-    // written.
+    // The mount point of a dead process cannot be looked up. It is found by its path.
     let path = fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
     // Other namespaces have other mounts at this path, and any user can make them. A later mount
     // above it covers it.
@@ -257,7 +255,7 @@ pub fn find_mount(place: &Place) -> Result<Option<FoundMount>> {
 /// The identity of a file or device, which servers and clients compare. It does not depend on the
 /// path.
 pub fn identify(path: &Path) -> Option<String> {
-    // A file that is not there is served by no process.
+    // No process serves a file that does not exist.
     let found = fs::metadata(path).ok()?;
     Some(match found.file_type().is_block_device() {
         true => format!("device-{:x}", found.rdev()),
@@ -265,7 +263,7 @@ pub fn identify(path: &Path) -> Option<String> {
     })
 }
 
-/// Whether a drive of a garden is there, or something that another process holds.
+/// Whether a file is a drive of a garden, or another process holds it.
 fn is_of_garden(path: &Path) -> bool {
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     match FileDevice::open(path, Bytes(0), options) {
@@ -318,7 +316,7 @@ impl Task for Bars {
         let is_plain = |text: &str| text.chars().all(|letter| letter.is_alphabetic() || letter == ' ');
         let (what, unit) = if is_plain(what) && is_plain(unit) { (what, unit) } else { ("working", "steps") };
         if self.shown.as_ref().is_none_or(|(shown, _)| shown != what) {
-            self.shown = None; // a bar goes before the next one comes
+            self.shown = None; // removes the bar before it draws the next one
             self.shown = Some((what.to_owned(), Stretch::for_stderr(self.quiet, what, unit, of)));
         }
         if let Some((_, bar)) = &mut self.shown {

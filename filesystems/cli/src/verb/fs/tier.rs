@@ -1,4 +1,4 @@
-//! `senesce fs tier`: cold blocks leave the drives for objects.
+//! `senesce fs tier`: moves cold blocks from the drives to objects.
 
 use std::{fs, sync::Arc};
 
@@ -33,9 +33,9 @@ impl PricesArg {
     }
 }
 
-/// Deletes unknown objects, writes cold blocks of all volumes to objects, rewrites objects if that
-/// is requested, and deletes objects that are not needed. A signal ends it between two steps; what
-/// left stays away.
+/// Deletes unknown objects, and writes cold blocks of all volumes to objects. With a price list, it
+/// rewrites objects with few used blocks. Then it deletes unused objects. A signal stops it between
+/// two steps. Blocks that were moved stay in objects.
 pub fn tier(args: &FsTierArgs, quiet: bool) -> Result<()> {
     install_signal_cleanup().context("cannot handle signals")?;
     let place = Place::of(&args.place)?;
@@ -78,7 +78,7 @@ fn offline(place: &Place, args: &FsTierArgs, request: &Request, quiet: bool) -> 
     let garden = place.garden_with(&devices, Limits::default(), Some(store), Accepted::NOTHING)?;
     if let (Some(dir), 1..) = (new, garden.cold().live) {
         if !is_dry {
-            // It was made for nothing, and the next call must not take it for one that was there.
+            // The store is new and empty. The next call must not find it.
             let _ = fs::remove_dir(dir);
         }
         let message = format!("{place} has cold blocks, and none of their objects are in {objects}");
