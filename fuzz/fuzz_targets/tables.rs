@@ -43,8 +43,17 @@ fn tables() -> &'static (Vec<u8>, Vec<TableFile>) {
     })
 }
 
-// The hook of libfuzzer ends the program at each panic. The store catches those of the library.
-fuzz_target!(init: std::panic::set_hook(Box::new(|_| {})), |input: &[u8]| {
+/// The hook of libfuzzer ends the program at each panic. The store catches those of the library.
+fn pass_caught_panics() {
+    let end = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !senesce_core::is_caught_panic() {
+            end(panic);
+        }
+    }));
+}
+
+fuzz_target!(init: pass_caught_panics(), |input: &[u8]| {
     let Some((&choice, changes)) = input.split_first() else { return };
     let (run, files) = tables();
     let changed = Table::ALL[usize::from(choice) % Table::ALL.len()];

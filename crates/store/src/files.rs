@@ -172,7 +172,6 @@ mod tests {
         assert_eq!(sample().to_files().unwrap(), files);
     }
 
-    /// The library panics on some of these files.
     #[test]
     fn tables_with_a_changed_byte_are_read_or_refused() {
         let good = encode_plain(&sample().cells).unwrap();
@@ -184,6 +183,25 @@ mod tests {
         let changes = (0..good.len()).step_by(5).flat_map(|at| [0x15, 0xff].map(|value| (at, value)));
         let (refused, read): (Vec<_>, Vec<_>) = changes.partition(|change| is_refused(*change));
         assert!(refused.len() * 8 > read.len(), "{} are refused, {} are read", refused.len(), read.len());
+    }
+
+    /// A case of the fuzz target `tables`: a column starts before the file.
+    #[test]
+    fn panic_of_the_library_is_an_error() {
+        let bytes = include_bytes!("../tests/data/negative-start.parquet").to_vec();
+        let read = decode_plain::<crate::LoadRow>(Path::new("load"), bytes, 10, &mut Budget::of(1 << 20));
+        let refused = read.unwrap_err().to_string();
+        assert!(refused.contains("the Parquet library cannot decode it: "), "{refused}");
+    }
+
+    #[test]
+    fn make_panic_file() {
+        let mut bytes = encode_plain::<crate::LoadRow>(&[]).unwrap();
+        let at = 0xaa_aaaa % bytes.len();
+        println!("{} at {at}", bytes.len());
+        bytes[at] = 0xaa;
+        std::fs::create_dir_all("tests/data").unwrap();
+        std::fs::write("tests/data/negative-start.parquet", bytes).unwrap();
     }
 
     #[test]

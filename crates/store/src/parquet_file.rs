@@ -22,8 +22,10 @@ use parquet::{
 
 use crate::Error;
 use crate::schema::{Column, ColumnType, Table, TableRow, Value, columns_of, row_of, values_of};
-use crate::{parquet_pages, results::FORMAT};
-use senesce_core::catch_panic;
+use crate::{
+    parquet_pages::{self, call_library},
+    results::FORMAT,
+};
 
 /// The number of rows of a group in the file of a merged run.
 const GROUP_ROWS: usize = 16_384;
@@ -135,16 +137,11 @@ fn write_group<R: TableRow, W: Write + Send>(
 
 /// Decodes the rows of a Parquet file. Columns are found by name; unknown ones are skipped.
 pub(crate) fn decode<R: TableRow>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, Error> {
-    without_panic(path, || {
-        let reader =
-            SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
-        decode_rows(path, &reader, &mut Budget::unlimited())
-    })
+    decode_rows(path, &open_table(path, bytes)?, &mut Budget::unlimited())
 }
 
-/// The library panics on some damaged files, for example if a column starts before the file.
-fn without_panic<T>(path: &Path, decode: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_panic(decode).unwrap_or_else(|text| Err(Error::damaged(path, text)))
+fn open_table(path: &Path, bytes: Vec<u8>) -> Result<SerializedFileReader<bytes::Bytes>, Error> {
+    call_library(|| SerializedFileReader::new(bytes::Bytes::from(bytes))).map_err(|error| Error::damaged(path, error))
 }
 
 /// Decodes the rows of a file of [`encode_plain`] that may have been made to harm.
@@ -157,25 +154,22 @@ pub(crate) fn decode_plain<R: TableRow>(
     most_rows: u64,
     text: &mut Budget,
 ) -> Result<Vec<R>, Error> {
-    without_panic(path, || {
-        let reader =
-            SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(|error| Error::damaged(path, error))?;
-        let mut rows: u64 = 0;
-        for group in reader.metadata().row_groups() {
-            rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
-            if group.columns().iter().any(|column| column.compression() != Compression::UNCOMPRESSED) {
-                return Err(Error::damaged(path, "a column is compressed"));
-            }
+    let reader = open_table(path, bytes)?;
+    let mut rows: u64 = 0;
+    for group in reader.metadata().row_groups() {
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(u64::MAX));
+        if group.columns().iter().any(|column| column.compression() != Compression::UNCOMPRESSED) {
+            return Err(Error::damaged(path, "a column is compressed"));
         }
-        for group in 0..reader.num_row_groups() {
-            parquet_pages::check_pages(&*reader.get_row_group(group).map_err(|error| Error::damaged(path, error))?)
-                .map_err(|error| Error::damaged(path, error))?;
-        }
-        if rows > most_rows {
-            return Err(Error::damaged(path, format_args!("it has {rows} rows, and {most_rows} are allowed")));
-        }
-        decode_rows(path, &reader, text)
-    })
+    }
+    for group in 0..reader.num_row_groups() {
+        let group = call_library(|| reader.get_row_group(group)).map_err(|error| Error::damaged(path, error))?;
+        parquet_pages::check_pages(&*group).map_err(|error| Error::damaged(path, error))?;
+    }
+    if rows > most_rows {
+        return Err(Error::damaged(path, format_args!("it has {rows} rows, and {most_rows} are allowed")));
+    }
+    decode_rows(path, &reader, text)
 }
 
 /// The bytes of text that a decoder may still produce. A few bytes of a file can stand for many
@@ -217,7 +211,7 @@ fn decode_rows<R: TableRow>(
     }
     let mut rows = Vec::new();
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(damaged)?;
+        let group = call_library(|| reader.get_row_group(group)).map_err(damaged)?;
         let mut read = Vec::with_capacity(columns.len());
         for (column, place) in columns.iter().zip(&places) {
             read.push(read_column(&*group, column, *place, text).map_err(damaged)?.into_iter());
@@ -350,7 +344,7 @@ fn read_column(
         };
         return Ok(vec![null; count]);
     };
-    let reader = group.get_column_reader(place)?;
+    let reader = call_library(|| group.get_column_reader(place))?;
     let values = match (reader, column.column_type) {
         (ColumnReader::ByteArrayColumnReader(reader), ColumnType::Text) => {
             read_texts(reader, count, text)?.into_iter().map(|value| value.map(Value::Text)).collect()
@@ -419,7 +413,7 @@ fn read_batch<T: DataType>(reader: &mut ColumnReaderImpl<T>, count: usize) -> Re
     let (mut there, mut present) = (Vec::new(), Vec::new());
     let mut records = 0;
     while records < count {
-        let (read, _, _) = reader.read_records(count - records, Some(&mut present), None, &mut there)?;
+        let (read, _, _) = call_library(|| reader.read_records(count - records, Some(&mut present), None, &mut there))?;
         if read == 0 {
             break;
         }

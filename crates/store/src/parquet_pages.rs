@@ -1,6 +1,15 @@
-//! Refuses pages of Parquet files that make a decoder allocate much memory.
+//! Guards against Parquet files that make the decoder of the library panic, or allocate much memory.
 
 use parquet::{basic::Encoding, column::page::Page, errors::ParquetError, file::reader::RowGroupReader};
+use senesce_core::catch_panic;
+
+/// Calls the library, and converts its panic to an error: it panics on some damaged files, for
+/// example if a column starts before the file. Decoders of this crate run outside, so that their
+/// panics stay visible.
+pub(crate) fn call_library<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let refuse = |text| Err(ParquetError::General(format!("the Parquet library cannot decode it: {text}")));
+    catch_panic(call).unwrap_or_else(refuse)
+}
 
 /// Errors: a page has an encoding that an encoder without settings does not write, or a dictionary
 /// with more values than bytes.
@@ -9,8 +18,8 @@ use parquet::{basic::Encoding, column::page::Page, errors::ParquetError, file::r
 pub(crate) fn check_pages(group: &dyn RowGroupReader) -> Result<(), ParquetError> {
     let refuse = |what: &str| Err(ParquetError::General(format!("a page has {what}")));
     for column in 0..group.num_columns() {
-        let mut pages = group.get_column_page_reader(column)?;
-        while let Some(page) = pages.get_next_page()? {
+        let mut pages = call_library(|| group.get_column_page_reader(column))?;
+        while let Some(page) = call_library(|| pages.get_next_page())? {
             let is_known = matches!(
                 page.encoding(),
                 Encoding::PLAIN | Encoding::RLE | Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY
