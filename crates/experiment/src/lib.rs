@@ -42,7 +42,7 @@ pub use personality::{
 };
 pub use preview::{Preview, preview};
 pub use replay::{Against, Onto, ReplayEnd, ReplayOptions, ReplayPace, replay_log};
-pub use run::{Run, RunEnd, TOOK_SECONDS, hash_of_plan};
+pub use run::{BEGUN_UNIX_SECONDS, Run, RunEnd, TOOK_SECONDS, hash_of_plan};
 pub use senesce_gitsource::TrustedOwners;
 pub use sizing::{Sizes, planned_bytes};
 pub use source::{GitSource, Source, collect_peak};

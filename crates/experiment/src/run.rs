@@ -350,7 +350,7 @@ impl Run {
             ("plan.hash".to_owned(), self.plan_hash.clone()),
             ("plan.seed".to_owned(), plan.seed.0.to_string()),
             ("senesce.version".to_owned(), self.world.senesce_version.clone()),
-            ("run.begun_unix_seconds".to_owned(), self.world.clock.unix_seconds().to_string()),
+            (BEGUN_UNIX_SECONDS.to_owned(), self.world.clock.unix_seconds().to_string()),
             ("workload.step_unit".to_owned(), plan.step_unit().to_owned()),
             ("volumes.first_state_bytes".to_owned(), sizes.clone_bytes.to_string()),
         ];
@@ -401,6 +401,8 @@ pub(crate) fn plan_text(plan: &Plan, path: &Path) -> Result<String, Error> {
     })
 }
 
+/// The circumstance of a run: its start, seconds since 1970.
+pub const BEGUN_UNIX_SECONDS: &str = "run.begun_unix_seconds";
 /// The circumstance of a run that one process executed without a failed arm: its wall time.
 pub const TOOK_SECONDS: &str = "run.took_seconds";
 

@@ -95,7 +95,8 @@ fn compare(campaign: &Campaign) -> Result<(Merged, Compared), Error> {
             continue;
         }
         let store = open_results(campaign, &task)?;
-        let rows = store.read_circumstances()?;
+        let mut rows = store.read_circumstances()?;
+        rows.retain(|row| !is_of_execution(row));
         comparison.add(&task, &rows);
         compared.senesce_version.clone_from(&store.run_info().senesce_version);
         keep_common(&mut common, &rows);
@@ -149,6 +150,12 @@ fn open_results(campaign: &Campaign, task: &Task) -> Result<ResultStore, Error> 
     Ok(store)
 }
 
+/// Whether a circumstance differs between two executions of one task, such as its start and its
+/// duration. The results of the task keep it.
+fn is_of_execution(row: &CircumstanceRow) -> bool {
+    row.key.starts_with("run.")
+}
+
 /// Keeps the circumstances of whole runs that all tasks have with one value.
 fn keep_common(common: &mut Option<BTreeMap<String, String>>, rows: &[CircumstanceRow]) {
     let of_run = rows.iter().filter(|row| row.arm.is_empty());
@@ -181,6 +188,7 @@ fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, Stri
     let own_names: BTreeSet<String> = results.cells.iter().map(|cell| cell.key.arm.clone()).collect();
     let rename = |arm: &str| format!("{arm}{}", task.suffix);
     results.rename_arms(rename);
+    results.circumstances.retain(|row| !is_of_execution(row));
     let (of_run, of_arms): (Vec<_>, Vec<_>) = results.circumstances.into_iter().partition(|row| row.arm.is_empty());
     let mut rows = of_arms;
     let own = [
@@ -230,7 +238,7 @@ fn replace_dir(new: &Path, dir: &Path) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use senesce_store::{CellKey, CellResults, CellRow, Role};
+    use senesce_store::{CellKey, CellResults, CellRow, Role, Table};
 
     use super::*;
 
@@ -244,14 +252,45 @@ mod tests {
         store.append_cell(&CellResults::of(CellRow::without_figures(key, ""))).unwrap();
     }
 
+    /// A campaign of three tasks.
+    fn campaign(temp: &Path) -> Campaign {
+        let plan = "format = \"senesce-plan/1\"\nname = \"p\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
+        fs::write(temp.join("p.toml"), plan).unwrap();
+        let grid = "format = \"senesce-grid/1\"\nname = \"g\"\nseeds = [1, 2, 3]\n[[plan]]\npath = \"p.toml\"\n";
+        fs::write(temp.join("grid.toml"), grid).unwrap();
+        Campaign::plan(&temp.join("grid.toml"), &temp.join("out"), "0.1.0").unwrap()
+    }
+
+    /// The bytes of the merged tables.
+    fn merged_tables(campaign: &Campaign) -> Vec<Vec<u8>> {
+        assert_eq!(merge(campaign, false).unwrap().tasks, 3);
+        let results = RunPaths::new(&campaign.paths.merged()).results();
+        Table::ALL.iter().filter_map(|table| fs::read(results.join(table.file_name())).ok()).collect()
+    }
+
+    #[test]
+    fn times_of_executions_do_not_change_a_merge() {
+        let temp = tempfile::tempdir().unwrap();
+        let campaign = campaign(temp.path());
+        (0..3).for_each(|number| finish(&campaign, number));
+        let put = |number: u64, key: &str, value: &str| {
+            let results = RunPaths::new(&campaign.paths.task(number)).results();
+            let row = CircumstanceRow { arm: String::new(), key: key.into(), value: value.into() };
+            ResultStore::open(&results).unwrap().put_circumstances(&[row]).unwrap();
+        };
+        let plain = merged_tables(&campaign);
+        assert!(!plain.is_empty());
+        put(0, crate::TOOK_SECONDS, "7");
+        put(1, crate::BEGUN_UNIX_SECONDS, "1700000000");
+        assert!(merged_tables(&campaign) == plain);
+        put(1, "cpu_model", "x");
+        assert!(merged_tables(&campaign) != plain);
+    }
+
     #[test]
     fn a_task_that_was_not_compared_is_not_merged() {
         let temp = tempfile::tempdir().unwrap();
-        let plan = "format = \"senesce-plan/1\"\nname = \"p\"\n[workload]\nkind = \"fsfb\"\n[[file_system]]\nkind = \"ext4\"\n";
-        fs::write(temp.path().join("p.toml"), plan).unwrap();
-        let grid = "format = \"senesce-grid/1\"\nname = \"g\"\nseeds = [1, 2, 3]\n[[plan]]\npath = \"p.toml\"\n";
-        fs::write(temp.path().join("grid.toml"), grid).unwrap();
-        let campaign = Campaign::plan(&temp.path().join("grid.toml"), &temp.path().join("out"), "0.1.0").unwrap();
+        let campaign = campaign(temp.path());
         [0, 2].iter().for_each(|number| finish(&campaign, *number));
         let (merged, compared) = compare(&campaign).unwrap();
         assert_eq!((merged.tasks, &merged.missing), (2, &(vec![1], 1)));
