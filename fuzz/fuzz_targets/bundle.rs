@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, io::{Seek, Write}, path::Path, sync::OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use senesce_bundle::{Content, Contents, Licence, Limits, PlanEntry, Research, TableEntry, read, write};
+use senesce_bundle::{Content, Contents, Licence, Limits, PlanEntry, Prepared, Research, TableEntry, read};
 use senesce_fuzz::patches::patch;
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,8 @@ fn contents() -> Contents {
 fn base() -> &'static [u8] {
     static ARCHIVE: OnceLock<Vec<u8>> = OnceLock::new();
     ARCHIVE.get_or_init(|| {
-        let (bundle, _) = write(contents(), Vec::new(), Path::new("x"), &|| Ok(())).expect("the contents are good");
+        let prepared = Prepared::new(contents(), Limits::default(), |_| true, &|| Ok(())).expect("the contents are good");
+        let bundle = prepared.write(Vec::new(), Path::new("x"), &|| Ok(())).expect("the output cannot fail");
         zstd::decode_all(&bundle[..bundle.len() - SEAL_BYTES]).expect("its frame is good")
     })
 }

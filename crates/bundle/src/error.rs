@@ -46,6 +46,12 @@ pub enum Error {
         /// The fault.
         detail: String,
     },
+    /// The run has too many files or bytes for a bundle.
+    #[error("cannot bundle the run: {problem}")]
+    TooLarge {
+        /// The excess.
+        problem: String,
+    },
     /// The contents cannot become a bundle.
     #[error("cannot bundle {}: {problem}", Printable::new(name))]
     Content {

@@ -1,8 +1,8 @@
 //! Bundles of runs: one file with a plan, its results, its figures and their checksums.
 //!
-//! A bundle is a zstd frame of a tar archive, and a checksum of that frame. [`write()`] makes one.
+//! A bundle is a zstd frame of a tar archive, and a checksum of that frame. [`Prepared`] writes one.
 //! The same contents give the same bytes. [`read()`] verifies one. A bundle is untrusted input:
-//! [`read()`] bounds all sizes, accepts only the tar headers that [`write()`] makes, and writes
+//! [`read()`] bounds all sizes, accepts only the tar headers that [`Prepared`] writes, and writes
 //! nothing.
 
 mod archive;
@@ -19,7 +19,7 @@ pub use manifest::{BUNDLE_FORMAT, FileEntry, Input, Manifest, PlanEntry, TableEn
 pub use names::check_name;
 pub use read::{Bundle, Limits, read};
 pub use research::{Licence, RESEARCH_FILE, Research};
-pub use write::{Content, Contents, Written, write};
+pub use write::{Content, Contents, Prepared};
 
 /// The file with the list of all other files of a bundle.
 pub const MANIFEST_FILE: &str = "manifest.json";

@@ -43,7 +43,12 @@ impl Default for Limits {
 
 /// The most bytes of the manifest, and of the description of the crate. As parsed JSON, they need
 /// many times as much memory. 20,000 files with 400 bytes each are half of it.
-const MOST_METADATA_BYTES: u64 = 16 << 20;
+pub(crate) const MOST_METADATA_BYTES: u64 = 16 << 20;
+
+/// Whether a file describes the bundle. Readers keep it in memory.
+pub(crate) fn is_metadata(name: &str) -> bool {
+    name == MANIFEST_FILE || name == RESEARCH_FILE
+}
 
 /// A verified bundle.
 #[derive(Debug)]
@@ -75,7 +80,7 @@ pub fn read(file: &File, path: &Path, limits: Limits, keep: impl Fn(&str) -> boo
     let mut reader = Archive::open(file, path, length, limits)?;
     let (mut sums, mut kept) = (BTreeMap::new(), BTreeMap::new());
     while let Some((name, bytes)) = reader.next_header()? {
-        let is_ours = name == MANIFEST_FILE || name == RESEARCH_FILE;
+        let is_ours = is_metadata(&name);
         if is_ours && bytes > MOST_METADATA_BYTES {
             return Err(Error::damaged(path, format!("{name} has more than {MOST_METADATA_BYTES} bytes")));
         }

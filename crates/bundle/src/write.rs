@@ -7,13 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use senesce_core::Bytes;
 use sha2::{Digest, Sha256};
+use tar::Header;
 
 use crate::{
     BUNDLE_FORMAT, Error, FileEntry, Limits, MANIFEST_FILE, Manifest, PlanEntry, RESEARCH_FILE, Research, Result,
     archive::{BLOCK, LARGEST, header, padding},
     manifest::{Input, Sum, TableEntry},
     names::check_name,
+    read::{MOST_METADATA_BYTES, is_metadata},
     seal::{Sealing, hex},
 };
 
@@ -46,81 +49,115 @@ pub struct Contents {
     pub files: BTreeMap<String, Content>,
 }
 
-/// The size of a written bundle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The number of files.
-    pub files: usize,
-    /// The sum of their sizes, bytes.
-    pub bytes: u64,
+/// A bundle that readers accept, before it is written.
+#[derive(Debug)]
+pub struct Prepared {
+    files: BTreeMap<String, Content>,
+    sums: BTreeMap<String, Sum>,
 }
 
-/// Writes a bundle to `out`. The same contents give the same bytes. Calls `goes_on` before each
-/// file, and stops with an error if it returns an error. `path` is for messages.
-pub fn write<W: Write>(
-    contents: Contents,
-    out: W,
-    path: &Path,
-    goes_on: &dyn Fn() -> io::Result<()>,
-) -> Result<(W, Written)> {
-    let Contents { senesce_version, plan, inputs, tables, research, mut files } = contents;
-    let io = || Error::io("write", path);
-    let mut sums = BTreeMap::new();
-    for (name, content) in &files {
-        goes_on().map_err(io())?;
-        check_name(name).map_err(|fault| content_error(name, format!("its name {fault}")))?;
-        sums.insert(name.clone(), copy(content, io::sink(), name)?);
-    }
-    check_limits(&sums)?;
-    let listed = |sums: &BTreeMap<String, Sum>| -> Vec<FileEntry> {
-        let entry = |(path, sum): (&String, &Sum)| FileEntry {
-            path: path.clone(),
-            bytes: sum.bytes,
-            sha256: sum.sha256.clone(),
+impl Prepared {
+    /// Reads all contents, and adds the manifest and the research metadata. Calls `goes_on` before
+    /// each file, and stops with an error if it returns an error. `keep` selects the files that
+    /// readers keep in memory, as in [`read()`](crate::read()).
+    ///
+    /// Errors: a content cannot be read; readers refuse a name, or the bundle exceeds a limit.
+    pub fn new(
+        contents: Contents,
+        limits: Limits,
+        keep: impl Fn(&str) -> bool,
+        goes_on: &dyn Fn() -> io::Result<()>,
+    ) -> Result<Self> {
+        let Contents { senesce_version, plan, inputs, tables, research, mut files } = contents;
+        let mut sums = BTreeMap::new();
+        for (name, content) in &files {
+            goes_on().map_err(Error::io("read", Path::new(name)))?;
+            check_name(name).map_err(|fault| content_error(name, format!("its name {fault}")))?;
+            sums.insert(name.clone(), copy(content, io::sink(), name)?);
+        }
+        let listed = |sums: &BTreeMap<String, Sum>| -> Vec<FileEntry> {
+            let entry = |(path, sum): (&String, &Sum)| FileEntry {
+                path: path.clone(),
+                bytes: sum.bytes,
+                sha256: sum.sha256.clone(),
+            };
+            sums.iter().map(entry).collect()
         };
-        sums.iter().map(entry).collect()
-    };
-    let research = research.render(&listed(&sums), &tables);
-    sums.insert(RESEARCH_FILE.to_owned(), sum_of(&research));
-    files.insert(RESEARCH_FILE.to_owned(), Content::Bytes(research));
-    let format = BUNDLE_FORMAT.to_owned();
-    let manifest = Manifest { format, senesce_version, plan, inputs, tables, files: listed(&sums) }.render();
-    sums.insert(MANIFEST_FILE.to_owned(), sum_of(&manifest));
-    files.insert(MANIFEST_FILE.to_owned(), Content::Bytes(manifest));
-
-    let mut encoder = zstd::stream::write::Encoder::new(Sealing::new(out), LEVEL).map_err(io())?;
-    encoder.include_checksum(true).map_err(io())?;
-    let mut written = Written { files: files.len(), bytes: 0 };
-    for (name, content) in &files {
-        goes_on().map_err(io())?;
-        let expected = &sums[name];
-        if expected.bytes > LARGEST {
-            return Err(content_error(name, format!("it has more than {LARGEST} bytes")));
-        }
-        let header = header(name, expected.bytes).map_err(|error| content_error(name, error.to_string()))?;
-        encoder.write_all(header.as_bytes()).map_err(io())?;
-        let found = copy(content, &mut encoder, name)?;
-        if found != *expected {
-            return Err(content_error(name, "it changed while it was read".to_owned()));
-        }
-        encoder.write_all(&[0; BLOCK][..padding(found.bytes)]).map_err(io())?;
-        written.bytes += found.bytes;
+        let research = research.render(&listed(&sums), &tables);
+        sums.insert(RESEARCH_FILE.to_owned(), sum_of(&research));
+        files.insert(RESEARCH_FILE.to_owned(), Content::Bytes(research));
+        let format = BUNDLE_FORMAT.to_owned();
+        let manifest = Manifest { format, senesce_version, plan, inputs, tables, files: listed(&sums) }.render();
+        sums.insert(MANIFEST_FILE.to_owned(), sum_of(&manifest));
+        files.insert(MANIFEST_FILE.to_owned(), Content::Bytes(manifest));
+        check_limits(&sums, limits, keep)?;
+        Ok(Self { files, sums })
     }
-    encoder.write_all(&[0; 2 * BLOCK]).map_err(io())?;
-    let out = encoder.finish().and_then(Sealing::finish).map_err(io())?;
-    Ok((out, written))
+
+    /// The number of files.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The sum of the sizes of all files.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.sums.values().map(|sum| sum.bytes).sum())
+    }
+
+    /// Writes the bundle to `out`. The same contents give the same bytes. `path` is for messages;
+    /// `goes_on` as in [`Self::new`].
+    ///
+    /// Errors: the output fails; a content was changed since it was read.
+    pub fn write<W: Write>(&self, out: W, path: &Path, goes_on: &dyn Fn() -> io::Result<()>) -> Result<W> {
+        let io = || Error::io("write", path);
+        let mut encoder = zstd::stream::write::Encoder::new(Sealing::new(out), LEVEL).map_err(io())?;
+        encoder.include_checksum(true).map_err(io())?;
+        for (name, content) in &self.files {
+            goes_on().map_err(io())?;
+            let expected = &self.sums[name];
+            encoder.write_all(header_of(name, expected)?.as_bytes()).map_err(io())?;
+            let found = copy(content, &mut encoder, name)?;
+            if found != *expected {
+                return Err(content_error(name, "it changed while it was read".to_owned()));
+            }
+            encoder.write_all(&[0; BLOCK][..padding(found.bytes)]).map_err(io())?;
+        }
+        encoder.write_all(&[0; 2 * BLOCK]).map_err(io())?;
+        encoder.finish().and_then(Sealing::finish).map_err(io())
+    }
 }
 
-/// Errors: readers would refuse the bundle, because it has too many files or bytes.
-fn check_limits(sums: &BTreeMap<String, Sum>) -> Result<()> {
-    let limits = Limits::default();
-    let bytes: u64 = sums.values().map(|sum| sum.bytes).sum();
-    let refused = |problem| Err(content_error("the run", problem));
-    match (sums.len() > limits.files, bytes > limits.bytes) {
-        (true, _) => refused(format!("it has {} files, and a bundle has up to {}", sums.len(), limits.files)),
-        (_, true) => refused(format!("it has {bytes} bytes, and a bundle has up to {}", limits.bytes)),
-        _ => Ok(()),
+/// Errors: readers would refuse the bundle, because it or a file of it is too large.
+fn check_limits(sums: &BTreeMap<String, Sum>, limits: Limits, keep: impl Fn(&str) -> bool) -> Result<()> {
+    let refused = |problem| Err(Error::TooLarge { problem });
+    let (mut bytes, mut kept) = (0, 0);
+    for (name, sum) in sums {
+        header_of(name, sum)?;
+        let is_ours = is_metadata(name);
+        if is_ours && sum.bytes > MOST_METADATA_BYTES {
+            return Err(content_error(name, format!("it has more than {}", Bytes(MOST_METADATA_BYTES))));
+        }
+        bytes += sum.bytes;
+        kept += if is_ours || keep(name) { sum.bytes } else { 0 };
     }
+    let too_large =
+        |what: &str, bytes, most| refused(format!("{what} {}, and a bundle has up to {}", Bytes(bytes), Bytes(most)));
+    match () {
+        () if sums.len() > limits.files => {
+            refused(format!("it has {} files, and a bundle has up to {}", sums.len(), limits.files))
+        }
+        () if bytes > limits.bytes => too_large("it has", bytes, limits.bytes),
+        () if kept > limits.kept_bytes => too_large("its tables and input files have", kept, limits.kept_bytes),
+        () => Ok(()),
+    }
+}
+
+/// Errors: a header cannot state the name or the size.
+fn header_of(name: &str, sum: &Sum) -> Result<Header> {
+    if sum.bytes > LARGEST {
+        return Err(content_error(name, format!("it has more than {LARGEST} bytes")));
+    }
+    header(name, sum.bytes).map_err(|error| content_error(name, error.to_string()))
 }
 
 fn content_error(name: &str, problem: String) -> Error {

@@ -219,6 +219,9 @@ fn bundle_kind(error: &senesce_bundle::Error) -> (ErrorKind, Option<String>) {
         Bundle::NotABundle { .. } => (ErrorKind::Usage, Some("name a file of `senesce bundle`")),
         Bundle::Version { .. } => (ErrorKind::Usage, Some("use a newer senesce")),
         Bundle::Damaged { .. } => (ErrorKind::Failed, Some("get it again from its source")),
+        Bundle::TooLarge { .. } => {
+            (ErrorKind::Usage, Some("use --no-logs, leave --inputs out, and publish these files beside the bundle"))
+        }
         Bundle::Io { .. } | Bundle::Content { .. } => (ErrorKind::Failed, None),
     };
     (kind, hint.map(str::to_owned))

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs::File, io::Write, path::Path, sync::OnceLock};
 
 use senesce_bundle::{
-    Bundle, Content, Contents, Error, Licence, Limits, Manifest, PlanEntry, Research, TableEntry, read, write,
+    Bundle, Content, Contents, Error, Licence, Limits, Manifest, PlanEntry, Prepared, Research, TableEntry, read,
 };
 use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
@@ -34,9 +34,14 @@ pub fn contents() -> Contents {
     }
 }
 
+/// A bundle of which readers keep every file.
+pub fn prepare(contents: Contents, limits: Limits) -> Result<Prepared, Error> {
+    Prepared::new(contents, limits, |_| true, &|| Ok(()))
+}
+
 /// The bytes of a bundle.
 pub fn bundle(contents: Contents) -> Vec<u8> {
-    write(contents, Vec::new(), Path::new("x"), &|| Ok(())).unwrap().0
+    prepare(contents, Limits::default()).unwrap().write(Vec::new(), Path::new("x"), &|| Ok(())).unwrap()
 }
 
 /// The bytes of a bundle of [`contents`], made once.

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path, process::Command};
 
-use senesce_bundle::{Content, Contents, Error, Licence, Limits, MANIFEST_FILE, RESEARCH_FILE, Research, write};
+use senesce_bundle::{Content, Contents, Error, Licence, Limits, MANIFEST_FILE, Prepared, RESEARCH_FILE, Research};
 use serde_json::Value;
 
 use super::common::{bundle, contents, read_bytes};
@@ -36,7 +36,7 @@ fn contents_in_files_are_those_in_memory() {
     assert_eq!(bundle(on_disk(contents())), bundle(contents()));
     let mut lacking = on_disk(contents());
     lacking.files.insert("gone".to_owned(), Content::File(dir.path().join("gone")));
-    let error = write(lacking, io::sink(), Path::new("x"), &|| Ok(())).unwrap_err();
+    let error = prepare(lacking, Limits::default()).unwrap_err();
     assert!(matches!(error, Error::Io { operation: "read", .. }), "{error}");
 }
 
@@ -103,7 +103,7 @@ fn names_that_no_bundle_has_are_refused() {
     for name in ["../x", "/x", "a b", ""] {
         let mut contents = contents();
         contents.files.insert(name.to_owned(), Content::Bytes(Vec::new()));
-        let error = write(contents, io::sink(), Path::new("x"), &|| Ok(())).unwrap_err();
+        let error = prepare(contents, Limits::default()).unwrap_err();
         assert!(matches!(error, Error::Content { .. }), "{error}");
     }
 }
@@ -111,5 +111,30 @@ fn names_that_no_bundle_has_are_refused() {
 #[test]
 fn an_interruption_stops_the_writer() {
     let stop = || Err(io::Error::other("stop"));
-    assert!(write(contents(), io::sink(), Path::new("x"), &stop).is_err());
+    assert!(Prepared::new(contents(), Limits::default(), |_| true, &stop).is_err());
+    let prepared = prepare(contents(), Limits::default()).unwrap();
+    assert!(prepared.write(io::sink(), Path::new("x"), &stop).is_err());
+}
+
+/// The limits hold for the metadata, too.
+#[test]
+fn a_bundle_is_written_if_readers_accept_it() {
+    let all = prepare(contents(), Limits::default()).unwrap();
+    let bytes = all.write(Vec::new(), Path::new("x"), &|| Ok(())).unwrap();
+    let exact = Limits { files: all.files(), bytes: all.bytes().0, kept_bytes: all.bytes().0 };
+    for (limits, fault) in [
+        (exact, None),
+        (Limits { files: exact.files - 1, ..exact }, Some("it has 6 files, and a bundle has up to 5")),
+        (Limits { bytes: exact.bytes - 1, ..exact }, Some("it has ")),
+        (Limits { kept_bytes: exact.kept_bytes - 1, ..exact }, Some("its tables and input files have ")),
+    ] {
+        assert_eq!(read_bytes(&bytes, limits).is_ok(), fault.is_none(), "{limits:?}");
+        let refused = prepare(contents(), limits).err().map(|error| error.to_string());
+        let expected = fault.map(|fault| format!("cannot bundle the run: {fault}"));
+        let is_expected = refused.as_ref().zip(expected.as_ref()).is_none_or(|(is, start)| is.starts_with(start));
+        assert!(refused.is_some() == expected.is_some() && is_expected, "{refused:?}");
+    }
+    // Readers that keep no file keep the metadata.
+    let few = Limits { kept_bytes: 100, ..exact };
+    assert!(Prepared::new(contents(), few, |_| false, &|| Ok(())).is_err());
 }

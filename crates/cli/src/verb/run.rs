@@ -10,7 +10,8 @@ use std::{
 use anyhow::{Context, Result};
 use senesce_core::{Bytes, Printable};
 use senesce_experiment::{
-    EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, TOOK_SECONDS, World, hash_of_plan,
+    BEGUN_UNIX_SECONDS, EngineTeller, Event, KernelLoad, Observer, Preview, Run, RunPaths, TOOK_SECONDS, World,
+    hash_of_plan,
     plan::{Backend, Plan, WorkloadKind},
     preview,
 };
@@ -279,10 +280,7 @@ pub fn next_run_dir(name: &str) -> PathBuf {
 pub fn dry_run(plan: &Plan, path: &Path, out: &Path, (force, trust_repo): (bool, bool)) -> Result<()> {
     let scratch = create_scratch(&env::temp_dir())?;
     let result = preview(plan, path, (out, &scratch), force, &world(trust_repo)?);
-    if let Err(error) = fs::remove_dir_all(&scratch) {
-        let scratch = scratch.display();
-        eprintln!("senesce: warning: cannot remove {scratch}, which may hold a copy of the repository: {error}");
-    }
+    remove_scratch(&scratch);
     print_preview(plan, &result?);
     if let Some((dir, seconds)) = find_earlier(plan, out) {
         println!("an earlier run of this plan took {}: {}", tell_seconds(seconds), Printable::new(&dir));
@@ -290,28 +288,27 @@ pub fn dry_run(plan: &Plan, path: &Path, out: &Path, (force, trust_repo): (bool,
     Ok(())
 }
 
-/// A complete run of the same plan beside `out`, in the working directory or in `senesce-runs`, and
+/// The latest complete run of the same plan beside `out`, in the working directory or in `senesce-runs`, and
 /// its wall time in seconds.
 fn find_earlier(plan: &Plan, out: &Path) -> Option<(PathBuf, u64)> {
     let hash = hash_of_plan(plan)?;
     let beside = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut dirs: Vec<PathBuf> = [beside, Path::new("."), Path::new("senesce-runs")]
+    let dirs = [beside, Path::new("."), Path::new("senesce-runs")]
         .iter()
         .filter_map(|dir| fs::read_dir(dir).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
-        .filter(|dir| RunPaths::new(dir).results().is_dir())
-        .collect();
-    dirs.sort();
-    dirs.into_iter().find_map(|dir| {
+        .filter(|dir| RunPaths::new(dir).results().is_dir());
+    let find = |dir: PathBuf| {
         let store = ResultStore::open_read_only(&RunPaths::new(&dir).results()).ok()?;
         if store.run_info().plan_hash != hash {
             return None;
         }
         let rows = store.read_circumstances().ok()?;
-        let took = rows.into_iter().find(|row| row.key == TOOK_SECONDS)?;
+        let number = |key: &str| rows.iter().find(|row| row.key == key)?.value.parse::<u64>().ok();
         let dir = dir.strip_prefix(".").map_or_else(|_| dir.clone(), Path::to_owned);
-        Some((dir, took.value.parse().ok()?))
-    })
+        Some((number(BEGUN_UNIX_SECONDS)?, dir, number(TOOK_SECONDS)?))
+    };
+    dirs.filter_map(find).max().map(|(_, dir, seconds)| (dir, seconds))
 }
 
 fn tell_seconds(seconds: u64) -> String {
@@ -319,6 +316,15 @@ fn tell_seconds(seconds: u64) -> String {
         0..120 => format!("{seconds} s"),
         120..7200 => format!("{} min", seconds.div_ceil(60)),
         _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+/// Removes a directory of [`create_scratch`]. A failure is a warning, so that it does not hide the
+/// result of the preview.
+pub fn remove_scratch(scratch: &Path) {
+    if let Err(error) = fs::remove_dir_all(scratch) {
+        let scratch = scratch.display();
+        eprintln!("senesce: warning: cannot remove {scratch}, which may hold copies of the inputs: {error}");
     }
 }
 

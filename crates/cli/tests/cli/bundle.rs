@@ -236,7 +236,7 @@ fn a_link_in_a_run_leads_to_no_file_outside_it() {
 
 /// Writes the bundle `forged` from the directory `bundle`, with changed files and right checksums.
 fn repack(lab: &Lab, change: impl FnOnce(&mut std::collections::BTreeMap<String, Vec<u8>>)) {
-    use senesce_bundle::{Content, Contents, Licence, Manifest, Research, write};
+    use senesce_bundle::{Content, Contents, Licence, Limits, Manifest, Prepared, Research};
     let root = lab.path("bundle");
     let manifest: Manifest = serde_json::from_slice(&fs::read(root.join("manifest.json")).unwrap()).unwrap();
     let listed = manifest.files.iter().filter(|file| file.path != "ro-crate-metadata.json");
@@ -259,7 +259,8 @@ fn repack(lab: &Lab, change: impl FnOnce(&mut std::collections::BTreeMap<String,
         files: files.into_iter().map(|(name, bytes)| (name, Content::Bytes(bytes))).collect(),
     };
     let file = fs::File::create(lab.path("forged")).unwrap();
-    write(contents, file, Path::new("forged"), &|| Ok(())).unwrap();
+    let prepared = Prepared::new(contents, Limits::default(), |_| true, &|| Ok(())).unwrap();
+    prepared.write(file, Path::new("forged"), &|| Ok(())).unwrap();
 }
 
 #[test]

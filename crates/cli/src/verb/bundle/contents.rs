@@ -9,12 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use senesce_bundle::{Content, Contents, Input, Licence, Limits, PlanEntry, Research, TableEntry};
-use senesce_core::{
-    Bytes,
-    input::{MAX_TEXT_BYTES, read_text},
-};
-use senesce_experiment::{RunPaths, journal::RunState, plan::Plan};
+use senesce_bundle::{Content, Contents, Input, Licence, PlanEntry, Research, TableEntry};
+use senesce_core::input::{MAX_TEXT_BYTES, read_text};
+use senesce_experiment::{BEGUN_UNIX_SECONDS, RunPaths, journal::RunState, plan::Plan};
 use senesce_report::{ReportOptions, draw_figures, render_report};
 use senesce_store::{RUN_INFO_FILE, Results, Table};
 
@@ -81,7 +78,6 @@ pub(super) fn collect(args: &BundleArgs) -> Result<(Contents, Vec<String>)> {
     let (found, lacking) = find_inputs(&paths, &plan);
     let mut inputs = Vec::new();
     if args.inputs {
-        check_inputs(found.iter().map(|(_, path)| path.as_path()))?;
         for (number, (named, path)) in found.into_iter().enumerate() {
             let input = Input { named, path: input_path(number, &path) };
             // The plan may be a stranger's, and name any file of this machine.
@@ -165,19 +161,6 @@ fn find_inputs(paths: &RunPaths, plan: &Plan) -> (Vec<(String, PathBuf)>, Vec<St
     (found.into_iter().collect(), lacking)
 }
 
-/// Errors: the inputs have more bytes than `rerun` takes into memory beside the tables.
-fn check_inputs<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<()> {
-    let most = Limits::default().kept_bytes / 2;
-    let bytes: u64 = paths.filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
-    match bytes > most {
-        true => {
-            let message = format!("the input files have {}, and a bundle takes up to {}", Bytes(bytes), Bytes(most));
-            Err(usage(message, Some("leave --inputs out, and publish them beside the bundle")))
-        }
-        false => Ok(()),
-    }
-}
-
 /// The path of an input in the bundle. It has a number, because two inputs may have one name.
 fn input_path(number: usize, path: &Path) -> String {
     const LONGEST: usize = 80;
@@ -190,8 +173,7 @@ fn input_path(number: usize, path: &Path) -> String {
 }
 
 fn find_begin(results: &Results) -> Option<u64> {
-    let is_begin = |key: &str| key == "run.begun_unix_seconds";
-    results.circumstances.iter().find(|row| row.arm.is_empty() && is_begin(&row.key))?.value.parse().ok()
+    results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == BEGUN_UNIX_SECONDS)?.value.parse().ok()
 }
 
 /// The page for a reader who unpacks the bundle.

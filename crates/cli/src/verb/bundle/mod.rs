@@ -17,7 +17,7 @@ use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
 };
-use senesce_bundle::write;
+use senesce_bundle::{Limits, Prepared};
 use senesce_core::{Bytes, Printable};
 use senesce_device::presets;
 use senesce_experiment::Interrupted;
@@ -45,24 +45,30 @@ pub fn bundle(args: BundleArgs) -> Result<()> {
     for note in notes {
         eprintln!("senesce: note: {}", Printable::new(&note));
     }
+    let goes_on = || interrupted().map_or(Ok(()), |signal| Err(io::Error::other(Interrupted { signal })));
+    let or_interrupted = |error: senesce_bundle::Error| match interrupted() {
+        Some(signal) => anyhow::Error::from(Interrupted { signal }),
+        None => error.into(),
+    };
+    let keep = |name: &str| open::is_kept(name, true);
+    let prepared = Prepared::new(contents, Limits::default(), keep, &goes_on).map_err(or_interrupted)?;
+    let (files, bytes) = (prepared.files(), prepared.bytes());
     if args.dry_run {
-        let files = contents.files.len();
-        println!("{files} files of {} would be written to {}", Printable::new(&args.run), Printable::new(&out));
+        let (run, out) = (Printable::new(&args.run), Printable::new(&out));
+        println!("{files} files of {run}, {bytes}, would be written to {out}");
         return Ok(());
     }
     let unfinished = Unfinished::create(&out)?;
-    let goes_on = || interrupted().map_or(Ok(()), |signal| Err(io::Error::other(Interrupted { signal })));
-    let writer = io::BufWriter::new(&unfinished.file);
-    let written = write(contents, writer, &out, &goes_on).map(|(writer, written)| (writer.into_inner(), written));
-    let (writer, written) = written.map_err(|error| match interrupted() {
-        Some(signal) => anyhow::Error::from(Interrupted { signal }),
-        None => error.into(),
-    })?;
-    writer.map_err(io::IntoInnerError::into_error).and_then(File::sync_all).with_context(|| cannot_write(&out))?;
+    let writer = prepared.write(io::BufWriter::new(&unfinished.file), &out, &goes_on).map_err(or_interrupted)?;
+    writer
+        .into_inner()
+        .map_err(io::IntoInnerError::into_error)
+        .and_then(File::sync_all)
+        .with_context(|| cannot_write(&out))?;
     let size = unfinished.file.metadata().map_or(0, |found| found.len());
     unfinished.publish(&out)?;
     println!("{}", Printable::new(&out));
-    println!("{} files, {} ({} compressed)", written.files, Bytes(written.bytes), Bytes(size));
+    println!("{files} files, {bytes} ({} compressed)", Bytes(size));
     Ok(())
 }
 
@@ -102,9 +108,9 @@ impl Unfinished {
     /// Gives the file its name. Another file of that name is not replaced.
     fn publish(self, out: &Path) -> Result<()> {
         let moved = match renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE) {
-            // NFS has no such rename. A link does not replace a file either. `drop` removes the
-            // first name.
-            Err(Errno::INVAL | Errno::NOSYS) => fs::hard_link(&self.path, out),
+            // NFS has no such rename, and a FUSE server may refuse it with its own error. A link
+            // does not replace a file either. `drop` removes the first name.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => fs::hard_link(&self.path, out),
             other => other.map_err(io::Error::from),
         };
         moved.with_context(|| cannot_write(out))

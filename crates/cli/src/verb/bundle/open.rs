@@ -33,14 +33,17 @@ impl Opened {
     }
 }
 
+/// Whether a file of a bundle stays in memory. `keep_inputs`: input files do.
+pub(super) fn is_kept(name: &str, keep_inputs: bool) -> bool {
+    name == PLAN_FILE || name.starts_with(TABLES) || keep_inputs && name.starts_with("inputs/")
+}
+
 /// Opens a bundle, and verifies it. `keep_inputs`: the input files stay in memory.
 ///
 /// Errors: it cannot be read; it is damaged, or its parts disagree.
 pub(super) fn open(path: &Path, keep_inputs: bool) -> Result<Opened> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let is_input = |name: &str| keep_inputs && name.starts_with("inputs/");
-    let keep = |name: &str| name == PLAN_FILE || name.starts_with(TABLES) || is_input(name);
-    let mut bundle = read(&file, path, Limits::default(), keep)?;
+    let mut bundle = read(&file, path, Limits::default(), |name| is_kept(name, keep_inputs))?;
     let damaged = |detail: String| failed(format!("{} is damaged: {}", Printable::new(path), Printable::new(&detail)));
     let run = bundle.take(&format!("{TABLES}{RUN_INFO_FILE}"));
     let run = run.ok_or_else(|| damaged(format!("{RUN_INFO_FILE} is missing")))?;

@@ -1,6 +1,6 @@
 //! `senesce rerun`: runs the plan of a bundle again, and compares the results figure by figure.
 
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
@@ -30,7 +30,7 @@ use crate::{
             unlike::Unlike,
         },
         gate::{Again, JudgedFigure, Verdict, compare_again},
-        run::{Ended, create_scratch, dry_run, execute, world},
+        run::{Ended, create_scratch, dry_run, execute, remove_scratch, world},
         show::read_results,
     },
 };
@@ -186,8 +186,8 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
             (ended.dir, ended.results, checked)
         }
     };
-    let first = without_places(opened.results);
-    let again = compare_again(first, &without_places(results), &planned, "the run")?;
+    let first = without_input_paths(opened.results);
+    let again = compare_again(first, &without_input_paths(results), &planned, "the run")?;
     let counts = Counts::of(&again.judged);
     let outcome = counts.outcome(&again.missing);
     let text = describe(counts, outcome, &again);
@@ -210,15 +210,15 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// The results without the places of input files, and without the hash of the plan, which depends
-/// on them. `rerun` changes only these paths in a plan. The hashes of the inputs stay.
-fn without_places(mut results: Results) -> Results {
-    let is_place = |key: &str, value: &str| match key {
+/// Removes the paths of input files from results, and the hash of the plan. `rerun` writes its own
+/// paths into the plan, so they differ between equal runs. The hashes of the inputs stay.
+fn without_input_paths(mut results: Results) -> Results {
+    let is_path = |key: &str, value: &str| match key {
         "plan.hash" | "workload.replay.log" | "workload.replay.repo" => true,
         "history.origin" => !value.starts_with("synthetic "),
         _ => false,
     };
-    results.circumstances.retain(|row| !(row.arm.is_empty() && is_place(&row.key, &row.value)));
+    results.circumstances.retain(|row| !(row.arm.is_empty() && is_path(&row.key, &row.value)));
     results
 }
 
@@ -229,7 +229,7 @@ fn preview_again(opened: &mut Opened, args: &RerunArgs) -> Result<()> {
     let files = planned.write_files(opened, &scratch);
     let plan = planned.with_files_in(&scratch);
     let previewed = files.and_then(|()| dry_run(&plan, &args.bundle, &planned.out, (false, args.trust_repo)));
-    fs::remove_dir_all(&scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
+    remove_scratch(&scratch);
     previewed
 }
 
