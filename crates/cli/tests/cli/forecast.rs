@@ -145,9 +145,16 @@ fn inspections_that_do_not_fit_are_refused() {
 }
 
 /// Writes a run with one arm: its slowdown at each checkpoint. `cured` is the checkpoint of a cure.
-fn make_run(lab: &Lab, dir: &str, arm: &str, slowdowns: &[f64], cured: Option<u64>) {
+fn make_run(lab: &Lab, dir: &str, arm: &str, slowdowns: &[f64], cured: Option<u64>) -> ResultStore {
     fs::create_dir(lab.path(dir)).unwrap();
     let mut store = ResultStore::create(&lab.path(dir).join("results"), dir).unwrap();
+    add_arm(&mut store, arm, slowdowns, cured);
+    let unit = CircumstanceRow { arm: String::new(), key: "workload.step_unit".into(), value: "rounds".into() };
+    store.put_circumstances(&[unit]).unwrap();
+    store
+}
+
+fn add_arm(store: &mut ResultStore, arm: &str, slowdowns: &[f64], cured: Option<u64>) {
     let mut add = |role, pulls, seconds_per_gib| {
         let key = CellKey { arm: arm.into(), file_system: "ext4".into(), role, pulls };
         let mut results = CellResults::of(CellRow::without_figures(key.clone(), ""));
@@ -162,8 +169,41 @@ fn make_run(lab: &Lab, dir: &str, arm: &str, slowdowns: &[f64], cured: Option<u6
             add(Role::CuredFull, pulls, 40.0);
         }
     }
-    let unit = CircumstanceRow { arm: String::new(), key: "workload.step_unit".into(), value: "rounds".into() };
-    store.put_circumstances(&[unit]).unwrap();
+}
+
+#[test]
+fn points_are_after_the_last_checkpoint_of_each_volume() {
+    let lab = Lab::new();
+    let mut store = make_run(&lab, "run", "ext4", &[1.0, 1.1, 1.2, 1.3, 1.4], None);
+    add_arm(&mut store, "xfs", &[1.0, 1.2, 1.4, 1.6, 1.8, 2.0], None);
+    drop(store);
+    let at = |point: &str, more: &[&str]| lab.run([&["forecast", "run", "--at", point][..], more].concat());
+    let both = at("600,700", &[]).good().stdout;
+    assert_eq!(both.lines().filter(|line| line.starts_with("700 ")).count(), 2, "{both}");
+    at("450", &[]).refused(2, &["--at: 450 is not after the last value of xfs full, at 500", "--arm"]);
+    assert!(at("450", &["--arm", "ext4"]).good().stdout.lines().any(|line| line.starts_with("450 ")));
+}
+
+/// A forecast from all of them would compute for hours.
+#[test]
+fn forecast_of_100_000_inspections_ends() {
+    let lab = Lab::new();
+    let mut document = inspect(&lab);
+    document["costs"].as_array_mut().unwrap().truncate(1);
+    let mut text = String::new();
+    for hour in 0..100_000 {
+        let cost = json!({ "device": "disk", "seconds": {
+            "as_it_lies": 100.0 + f64::from(hour) / 2000.0, "fresh_copy": 100.0 } });
+        let target = json!({ "path": "/srv", "file_system": "ext4", "capacity_bytes": 9, "read_ahead_kib": 128,
+            "inspected_unix_seconds": START + u64::from(hour as u32) * 3600 });
+        let inspection = json!({ "schema": document["schema"], "target": target, "costs": [cost] });
+        text.push_str(&inspection.to_string());
+    }
+    fs::write(lab.path("all.json"), text).unwrap();
+    let screen = lab.run(["forecast", "all.json"]).good().stdout;
+    assert!(screen.contains(" of 100,000 inspections, evenly spread over time."), "{screen}");
+    // A straight line from 1.0 to 1.5 in 100,000 hours reaches 2 in 200,000.
+    assert!(screen.contains("Reading /srv will take twice as long as a fresh copy about 2049-0"), "{screen}");
 }
 
 #[test]
@@ -179,7 +219,7 @@ fn run_has_a_checkpoint_instead_of_a_date() {
     assert!(screen.lines().any(|line| line.starts_with("1,000 ") && line.contains("2.00")), "{screen}");
     check_printed(&lab.run(["forecast", "run", "--json"]).good().stdout);
     lab.run(["forecast", "run", "--at", "2027-01-01"]).refused(2, &["a run has no dates"]);
-    lab.run(["forecast", "run", "--at", "500"]).refused(2, &["500 is not after the last value, at 500"]);
+    lab.run(["forecast", "run", "--at", "500"]).refused(2, &["500 is not after the last value of ", "at 500"]);
     lab.run(["forecast", "run", "--arm", "xfs"]).refused(2, &["no aged volume that matches"]);
     lab.run(["forecast", "run", "--device", "floppy"]).refused(2, &["no cost on this device", "HDD 7.2K"]);
     make_run(&lab, "short", "ext4", &[1.0, 1.1, 1.2], None);

@@ -2,13 +2,15 @@
 
 use schemars::JsonSchema;
 use senesce_core::statistics::forecast::Point;
-use senesce_report::count;
+use senesce_report::count as count_text;
 use serde::Serialize;
 
 use crate::clock::{tell_utc, tell_utc_day};
 
 /// Seconds of a day.
 const SECONDS_OF_DAY: f64 = 86_400.0;
+/// The most values of a forecast, whose cost is quadratic in them.
+const MOST_VALUES: usize = 400;
 /// Inspections within fewer days are shown with minutes.
 const LEAST_DAYS: f64 = 4.0;
 
@@ -77,7 +79,7 @@ impl Unit {
         match self {
             Self::Days => tell_utc_day(at as i64),
             Self::Minutes => tell_utc(at as i64).chars().take("2026-11-23 06:40".len()).collect(),
-            Self::Steps(_) => count(at.round() as u64),
+            Self::Steps(_) => count_text(at.round() as u64),
         }
     }
 }
@@ -102,6 +104,26 @@ pub(super) struct History {
 }
 
 impl History {
+    /// Keeps at most [`MOST_VALUES`] values, evenly spread over time, with the first and the last
+    /// one. Cost: linear in the values.
+    pub(super) fn thin(&mut self) {
+        let (Some((first, last)), count) = (self.ends(), self.values.len()) else { return };
+        if count <= MOST_VALUES {
+            return;
+        }
+        // The smallest gap between values with which few enough of them remain.
+        let (mut low, mut high) = (0.0, last - first);
+        for _ in 0..64 {
+            let middle = f64::midpoint(low, high);
+            if spread(&self.values, middle).count() > MOST_VALUES { low = middle } else { high = middle }
+        }
+        self.values = spread(&self.values, high).collect();
+        self.values.reverse();
+        let (kept, all) = (count_text(self.values.len() as u64), count_text(count as u64));
+        let what = self.unit.values();
+        self.notes.push(format!("The forecast uses {kept} of {all} {what}, evenly spread over time."));
+    }
+
     /// One figure of all values.
     pub(super) fn points(&self, of: fn(&Value) -> f64) -> Vec<Point> {
         self.values.iter().map(|value| Point { at: value.at, value: of(value) }).collect()
@@ -110,5 +132,65 @@ impl History {
     /// The first and the last time.
     pub(super) fn ends(&self) -> Option<(f64, f64)> {
         Some((self.values.first()?.at, self.values.last()?.at))
+    }
+}
+
+/// Values from the last one to the first one, with at least a gap between each and the one before
+/// it. The first value is always among them.
+fn spread(values: &[Value], gap: f64) -> impl Iterator<Item = Value> {
+    let mut next = f64::INFINITY;
+    let is_kept = move |(index, value): &(usize, &Value)| {
+        let is_kept = *index == 0 || value.at <= next;
+        if is_kept {
+            next = value.at - gap;
+        }
+        is_kept
+    };
+    values.iter().enumerate().rev().filter(is_kept).map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(times: impl Iterator<Item = f64>) -> History {
+        History {
+            of: "tree".to_owned(),
+            device: "disk".to_owned(),
+            unit: Unit::Days,
+            cost_unit: "s",
+            against: Against::FreshCopy,
+            values: times.map(|at| Value { at, cost: 9.0, slowdown: 1.0 }).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn thinned(times: impl Iterator<Item = f64>) -> (Vec<f64>, Vec<String>) {
+        let mut history = history(times);
+        history.thin();
+        (history.values.iter().map(|value| value.at).collect(), history.notes)
+    }
+
+    #[test]
+    fn many_values_are_thinned_evenly() {
+        let (kept, notes) = thinned((0..100_000).map(f64::from));
+        assert!((MOST_VALUES / 2..=MOST_VALUES).contains(&kept.len()), "{}", kept.len());
+        assert_eq!((kept[0], kept[kept.len() - 1]), (0.0, 99_999.0));
+        let gaps: Vec<f64> = kept.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps[1..].iter().all(|gap| *gap == gaps[1]) && gaps[0] > 0.0, "{gaps:?}");
+        assert!(notes[0].ends_with(" of 100,000 inspections, evenly spread over time."), "{notes:?}");
+    }
+
+    #[test]
+    fn values_of_two_bursts_stay_many() {
+        let burst = |start: u32| (0..1000).map(move |n| f64::from(start + n));
+        let (kept, _) = thinned(burst(0).chain(burst(1_000_000_000)));
+        assert!(kept.len() > MOST_VALUES / 2 && kept.len() <= MOST_VALUES, "{}", kept.len());
+    }
+
+    #[test]
+    fn few_values_stay() {
+        let (kept, notes) = thinned((0..MOST_VALUES as u32).map(f64::from));
+        assert!(kept.len() == MOST_VALUES && notes.is_empty());
     }
 }

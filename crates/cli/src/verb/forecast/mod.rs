@@ -121,7 +121,8 @@ pub fn forecast(args: &ForecastArgs) -> Result<()> {
     };
     let mut forecasts = Vec::new();
     let mut problem = None;
-    for history in histories {
+    for mut history in histories {
+        history.thin();
         let at = choose_times(&history, &args.at)?;
         forecasts.push(match foretell(&history, args.threshold, &at) {
             Ok(found) => describe(history, Ok(found), args.threshold),
@@ -165,8 +166,9 @@ fn choose_times(history: &History, wanted: &[When]) -> Result<Vec<f64>> {
     let times = wanted.iter().map(time).collect::<Result<Vec<f64>>>()?;
     match times.iter().find(|at| **at <= last) {
         Some(at) => {
-            let (at, last) = (history.unit.tell(*at), history.unit.tell(last));
-            Err(usage(format!("--at: {at} is not after the last value, at {last}"), Some("name a later one")))
+            let (at, last, of) = (history.unit.tell(*at), history.unit.tell(last), &history.of);
+            let message = format!("--at: {at} is not after the last value of {of}, at {last}");
+            Err(usage(message, Some("name a later one, or choose volumes of a run with --arm and --role")))
         }
         None => Ok(times),
     }

@@ -39,7 +39,7 @@ pub(super) fn sentence(history: &History, found: &Found, threshold: f64) -> Stri
             format!("Reading {of} will take {long} about {} (95%: {interval}).", tell(at))
         }
         (_, None, Some(earliest), _) if found.curve == Curve::NoChange => {
-            format!("{does_not_grow} By the errors of forecasts, it can take {long} from {} on (95%).", tell(earliest))
+            format!("{does_not_grow} It can take {long} from {} on (95%).", tell(earliest))
         }
         (_, None, Some(earliest), _) => format!(
             "Reading {of} is not expected to take {long} before {farthest}, the end of this forecast. It can from {} on \
