@@ -17,6 +17,7 @@ mod clock;
 mod extent;
 pub mod input;
 mod mounts;
+pub mod numbers;
 mod panics;
 mod path;
 mod printable;

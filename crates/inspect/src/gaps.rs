@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use schemars::JsonSchema;
+use senesce_core::numbers::count;
 use serde::Serialize;
 
 /// A mount past which a file system is read.
@@ -74,11 +75,11 @@ impl Gaps {
         let (delayed, unread) = (self.unwritten_extents, self.unread_entries);
         let unwritten = (delayed > 0 && delayed >= files / 10).then(|| {
             let noun = if delayed == 1 { "extent is" } else { "extents are" };
-            format!("{} {noun} not on the device yet (run `sync -f` on a file in it)", thousands(delayed))
+            format!("{} {noun} not on the device yet (run `sync -f` on a file in it)", count(delayed))
         });
         let entries = (unread > 0).then(|| {
             let noun = if unread == 1 { "entry" } else { "entries" };
-            format!("{} {noun} could not be read", thousands(unread))
+            format!("{} {noun} could not be read", count(unread))
         });
         let parts: Vec<String> = [unwritten, entries].into_iter().flatten().collect();
         let partial = if parts.is_empty() { String::new() } else { format!("Partial: {}. ", parts.join(", and ")) };
@@ -95,14 +96,6 @@ impl Gaps {
             None => "",
         }
     }
-}
-
-/// A number with a comma between groups of three digits.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or("")).collect();
-    groups.join(",")
 }
 
 #[cfg(test)]

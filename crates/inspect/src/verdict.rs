@@ -1,11 +1,11 @@
 //! The verdict: a summary of one or two sentences.
 
+use senesce_core::numbers::{count, three_digits};
 use senesce_probe::score::FreeSpaceWarning;
 use senesce_volume::MediumKind;
 
 use crate::{
     figures::{DeviceCosts, Inspection},
-    gaps::thousands,
     judge::{AGED, Grade, Judged, NOTICEABLE_SECONDS},
 };
 
@@ -124,22 +124,13 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-fn three_digits(value: f64) -> String {
-    match value {
-        value if value >= 99.95 => thousands(value.round() as u64),
-        value if value >= 9.995 => format!("{value:.1}"),
-        value if value >= 0.9995 || value == 0.0 => format!("{value:.2}"),
-        value => format!("{value:.3}"),
-    }
-}
-
 fn capitalize(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn files(count: u64) -> String {
-    format!("{} {}", thousands(count), if count == 1 { "file" } else { "files" })
+fn files(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "file" } else { "files" })
 }
 
 #[cfg(test)]
@@ -178,9 +169,6 @@ mod tests {
     fn times_have_three_digits() {
         // "0.1 s, 1.3× as long as a fresh copy (0.1 s)" contradicts itself.
         assert_eq!([0.134, 0.103, 0.045].map(seconds), ["134 ms", "103 ms", "45.0 ms"]);
-        assert_eq!(
-            [4.3, 12.34, 109.6, 12_345.0, 0.0].map(seconds),
-            ["4.30 s", "12.3 s", "110 s", "12,345 s", "0.00 s"]
-        );
+        assert_eq!([4.3, 12.34, 109.6, 12_345.4, 0.0].map(seconds), ["4.30 s", "12.3 s", "110 s", "12,345 s", "0 s"]);
     }
 }

@@ -1,50 +1,7 @@
 //! Numbers and units as people read them.
 
+pub(crate) use senesce_core::numbers::{count, number, three_digits as figure};
 use senesce_core::{Printable, TerminalFilter};
-
-/// Three significant digits, no needless zeros, thousands apart: `0.0123`, `1.85`, `12,300`.
-/// Numbers that need many digits have an exponent: `1e300`, `1.5e-11`.
-pub(crate) fn number(value: f64) -> String {
-    if !value.is_finite() {
-        return "–".to_owned();
-    }
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = decimals(value);
-    if !MOST_DECIMALS.contains(&digits) {
-        let text = format!("{value:.2e}");
-        let (factor, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        return format!("{}e{exponent}", factor.trim_end_matches('0').trim_end_matches('.'));
-    }
-    let text = format!("{value:.*}", digits.max(0) as usize);
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    match text.split_once('.') {
-        Some(_) => text.to_owned(),
-        None => thousands(text),
-    }
-}
-
-/// Decimals of numbers that are written without an exponent: from 1e-8 to 1e12.
-const MOST_DECIMALS: std::ops::RangeInclusive<i32> = -9..=10;
-
-/// Decimals that leave three significant digits after rounding: 0.9996 is 1.00.
-fn decimals(value: f64) -> i32 {
-    let rounded = format!("{value:.2e}");
-    2 - rounded.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok()).unwrap_or(0)
-}
-
-/// Three significant digits, zeros kept, so that numbers of a column are alike: `8.00`, `6.52`.
-pub fn figure(value: f64) -> String {
-    if !value.is_finite() || value == 0.0 {
-        return number(value);
-    }
-    match decimals(value) {
-        digits if !MOST_DECIMALS.contains(&digits) => format!("{value:.2e}"),
-        digits if digits <= 0 => thousands(&format!("{value:.0}")),
-        digits => format!("{value:.*}", digits as usize),
-    }
-}
 
 /// A duration with three significant digits: below one second as milliseconds.
 pub(crate) fn seconds(value: f64) -> String {
@@ -108,24 +65,6 @@ pub(crate) fn two_digits(value: f64) -> String {
     }
 }
 
-/// Digits in groups of three.
-pub(crate) fn thousands(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
-    let mut text = String::from(sign);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A count, its digits in groups of three.
-pub fn count(value: u64) -> String {
-    thousands(&value.to_string())
-}
-
 /// Bytes with a binary unit.
 pub(crate) fn bytes(value: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -174,27 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_three_digits() {
-        let cases = [
-            (0.0, "0"),
-            (0.012345, "0.0123"),
-            (1.0, "1"),
-            (1.846, "1.85"),
-            (99.96, "100"),
-            (12345.0, "12,345"),
-            (-2.5, "-2.5"),
-            (f64::NAN, "–"),
-            (1e-8, "0.00000001"),
-            (1.5e-11, "1.5e-11"),
-            (-1e300, "-1e300"),
-            (999_900_000_000.0, "1e12"),
-            (999_400_000_000.0, "999,400,000,000"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(number(value), text);
-        }
-        assert_eq!([8.0, 6.523, 1234.5, 0.0, 0.9999].map(figure), ["8.00", "6.52", "1,234", "0", "1.00"]);
-        assert_eq!([f64::MAX, 4e-9].map(figure), ["1.80e308", "4.00e-9"]);
+    fn units_keep_three_digits() {
         assert_eq!(
             [0.0, 0.00041, 0.0504, 0.9996, 52.961].map(seconds),
             ["0 s", "0.410 ms", "50.4 ms", "1.00 s", "53.0 s"]
