@@ -2,6 +2,10 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use jiff::{
+    SignedDuration,
+    civil::{Date, DateTime, Time},
+};
 use senesce_core::{Clock, Nanos};
 use senesce_fsapi::Timestamp;
 
@@ -22,20 +26,13 @@ impl SystemClock {
     }
 }
 
-/// Seconds since 1970 as people and programs read them: `2026-11-23 06:40:12 UTC`.
+/// 1970-01-01, 00:00.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// Seconds since 1970 as people and programs read them: `2026-11-23 06:40:12 UTC`. A time after the
+/// year 9999 is shown as its end.
 pub fn tell_utc(unix_seconds: i64) -> String {
-    let (days, second) = (unix_seconds.div_euclid(86_400), unix_seconds.rem_euclid(86_400));
-    // Years begin in March here, so that a day more in February is their last one; 719,468 days
-    // before 1970 year 0 began.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = year + 400 * era + i64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+    EPOCH.saturating_add(SignedDuration::from_secs(unix_seconds)).strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// The day (UTC) of a time in seconds since 1970: `2026-11-23`.
@@ -48,17 +45,10 @@ pub fn tell_utc_day(unix_seconds: i64) -> String {
 /// The start of a day (UTC) such as `2026-11-23`, seconds since 1970. `None` for another text, and
 /// for days that no calendar from 1970 to 9999 has.
 pub fn parse_utc_day(text: &str) -> Option<i64> {
-    let is_digit = |(at, byte): (usize, u8)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() };
-    if text.len() != 10 || !text.bytes().enumerate().all(is_digit) {
-        return None;
-    }
-    let number = |range: std::ops::Range<usize>| text[range].parse::<i64>().ok();
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    // Years begin in March, as in `tell_utc`.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    // A day that its month does not have is printed as another one.
-    Some(days * 86_400).filter(|seconds| *seconds >= 0 && tell_utc_day(*seconds) == text)
+    let day: Date = text.parse().ok()?;
+    let seconds = day.to_datetime(Time::midnight()).duration_since(EPOCH).as_secs();
+    // The library also reads other forms of a date.
+    Some(seconds).filter(|seconds| *seconds >= 0 && tell_utc_day(*seconds) == text)
 }
 
 impl Clock for SystemClock {
@@ -106,6 +96,8 @@ mod tests {
             "1969-12-31",
             "2027/01/01",
             "27-01-01",
+            "20270101",
+            "2027-01-01T00:00:00",
             "2027-01-0á",
         ] {
             assert_eq!(parse_utc_day(bad), None, "{bad}");

@@ -43,7 +43,10 @@ pub fn hint_for_missing_plan(path: &Path) -> String {
     match PLAN_DIRS.iter().find_map(|dir| find_near_plan(path, Path::new(dir))) {
         Some(near) => format!("did you mean {}?", Printable::new(&near)),
         None => {
-            format!("plans are files: those of senesce are in {} of its source, or in {}", PLAN_DIRS[0], PLAN_DIRS[1])
+            format!(
+                "name the file of a plan; those of senesce are in {}/ of its source, or in {}",
+                PLAN_DIRS[0], PLAN_DIRS[1]
+            )
         }
     }
 }
@@ -110,7 +113,7 @@ mod tests {
         }
         assert_eq!((near("notes"), near("nowhere.toml"), near("..")), (None, None, None));
         let hint = hint_for_missing_plan(Path::new("nowhere.toml"));
-        assert!(hint.contains("in plans of its source, or in /usr/share/senesce/plans"), "{hint}");
+        assert!(hint.contains("in plans/ of its source, or in /usr/share/senesce/plans"), "{hint}");
     }
 
     #[test]

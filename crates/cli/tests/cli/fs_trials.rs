@@ -16,7 +16,7 @@ fn run(lab: &Lab, words: &str) -> String {
     lab.run(words.split(' ')).good().stdout
 }
 
-/// The hashes of all files below the garden's directory.
+/// The hashes of all files in a directory.
 fn contents(dir: &Path) -> BTreeMap<String, blake3::Hash> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let hash = |entry: fs::DirEntry| {
@@ -164,17 +164,18 @@ fn dry_runs_of_a_mount_work_on_a_copy() {
     fs::write(lab.path("mnt/file"), vec![7; 300_000]).unwrap();
     fs::write(lab.path("mnt/same"), vec![7; 300_000]).unwrap();
     run(&lab, "fs sync mnt");
-    // The names: a consistency point of the mount may free some blocks.
+    // The names and the files: a consistency point of the mount may free some blocks.
     let state = || {
         let lists =
             ["fs volume list g", "fs snapshot list g main", "fs snapshot list g home"].map(|words| run(&lab, words));
         let name = |line: &str| line.split([':', ',', ' ']).take(2).collect::<Vec<_>>().join(" ");
-        lists.concat().lines().map(name).collect::<Vec<_>>()
+        (lists.concat().lines().map(name).collect::<Vec<_>>(), contents(&lab.path("mnt")))
     };
     let before = state();
     for (words, part) in WOULD.iter().filter(|(words, _)| !words.contains("restore")) {
         let said = run(&lab, &format!("{words} --dry-run"));
         assert!(said.contains(part), "{words}: {said}");
+        assert_eq!(state(), before, "{words}");
     }
     for words in ["fs dedup mnt", "fs clean mnt", "fs scrub mnt"] {
         let said = run(&lab, &format!("-q {words} --dry-run"));
