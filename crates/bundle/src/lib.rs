@@ -1,9 +1,9 @@
 //! Bundles of runs: one file with a plan, its results, its figures and their checksums.
 //!
-//! A bundle is a zstd frame of a tar archive, and a checksum of that frame. [`Prepared`] writes one.
-//! The same contents give the same bytes. [`read()`] verifies one. A bundle is untrusted input:
-//! [`read()`] bounds all sizes, accepts only the tar headers that [`Prepared`] writes, and writes
-//! nothing.
+//! A bundle is a zstd frame of a tar archive, and a checksum of that frame. [`Prepared`] writes
+//! one. The same contents give the same bytes. [`read()`] verifies one. A bundle is untrusted
+//! input: [`read()`] bounds all sizes, accepts only the tar headers that [`Prepared`] writes, and
+//! writes nothing.
 
 mod archive;
 mod error;

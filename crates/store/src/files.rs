@@ -195,16 +195,6 @@ mod tests {
     }
 
     #[test]
-    fn make_panic_file() {
-        let mut bytes = encode_plain::<crate::LoadRow>(&[]).unwrap();
-        let at = 0xaa_aaaa % bytes.len();
-        println!("{} at {at}", bytes.len());
-        bytes[at] = 0xaa;
-        std::fs::create_dir_all("tests/data").unwrap();
-        std::fs::write("tests/data/negative-start.parquet", bytes).unwrap();
-    }
-
-    #[test]
     fn tables_beyond_a_limit_are_refused() {
         let mut files = sample().to_files().unwrap();
         let refused = |files: &[TableFile], limits| read(files, limits).unwrap_err().to_string();

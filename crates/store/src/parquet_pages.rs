@@ -1,4 +1,5 @@
-//! Guards against Parquet files that make the decoder of the library panic, or allocate much memory.
+//! Guards against Parquet files that make the decoder of the library panic, or allocate much
+//! memory.
 
 use parquet::{basic::Encoding, column::page::Page, errors::ParquetError, file::reader::RowGroupReader};
 use senesce_core::catch_panic;

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path, process::Command};
 use senesce_bundle::{Content, Contents, Error, Licence, Limits, MANIFEST_FILE, Prepared, RESEARCH_FILE, Research};
 use serde_json::Value;
 
-use super::common::{bundle, contents, read_bytes};
+use super::common::{bundle, contents, prepare, read_bytes};
 
 #[test]
 fn a_written_bundle_reads_back_with_all_files() {

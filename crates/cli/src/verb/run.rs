@@ -288,13 +288,13 @@ pub fn dry_run(plan: &Plan, path: &Path, out: &Path, (force, trust_repo): (bool,
     Ok(())
 }
 
-/// The latest complete run of the same plan beside `out`, in the working directory or in `senesce-runs`, and
-/// its wall time in seconds.
+/// The latest complete run of the same plan beside `out`, in the working directory or in
+/// `senesce-runs`, and its wall time in seconds.
 fn find_earlier(plan: &Plan, out: &Path) -> Option<(PathBuf, u64)> {
     let hash = hash_of_plan(plan)?;
     let beside = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dirs = [beside, Path::new("."), Path::new("senesce-runs")]
-        .iter()
+        .into_iter()
         .filter_map(|dir| fs::read_dir(dir).ok())
         .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
         .filter(|dir| RunPaths::new(dir).results().is_dir());

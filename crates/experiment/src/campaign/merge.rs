@@ -265,7 +265,7 @@ mod tests {
     fn merged_tables(campaign: &Campaign) -> Vec<Vec<u8>> {
         assert_eq!(merge(campaign, false).unwrap().tasks, 3);
         let results = RunPaths::new(&campaign.paths.merged()).results();
-        Table::ALL.iter().filter_map(|table| fs::read(results.join(table.file_name())).ok()).collect()
+        Table::ALL.iter().filter_map(|table| fs::read(results.join(format!("{}.parquet", table.name()))).ok()).collect()
     }
 
     #[test]
