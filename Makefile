@@ -52,7 +52,15 @@ test: setup-test
 bench: build-fs
 	cargo bench --workspace --locked
 
+# The book has the pages of the root and the plans as well, because pages of docs link to them.
 docs: $(MDBOOK)
+	rm -rf target/book target/book-pages && mkdir -p target/book-pages/filesystems
+	cp -r docs plans contrib *.md CITATION.cff LICENSE target/book-pages
+	cp filesystems/ARCHITECTURE.md target/book-pages/filesystems
+	{ printf '# Summary\n\n[senesce](README.md)\n'; sed '1d; s|](\([^)]*\.md\))|](docs/\1)|' docs/SUMMARY.md; \
+		printf '\n# The project\n\n- [Architecture](ARCHITECTURE.md)\n'; \
+		printf -- '- [Architecture of garden and evergreen](filesystems/ARCHITECTURE.md)\n'; \
+		printf -- '- [Contributing](CONTRIBUTING.md)\n- [Change log](CHANGELOG.md)\n'; } > target/book-pages/SUMMARY.md
 	$(MDBOOK) build
 	@echo "open target/book/index.html"
 

@@ -27,6 +27,8 @@ pub fn reference_markdown() -> String {
          spreadsheets: a text that a spreadsheet would run as a formula has an apostrophe before it. Parquet and JSON hold every text\n\
          unchanged.\n"
     );
+    let links = Table::ALL.iter().map(|table| format!("[`{0}`](#table-{0})", table.name()));
+    let _ = write!(text, "\n## Tables\n\n{}\n", links.collect::<Vec<_>>().join(", "));
     for table in Table::ALL {
         let _ = write!(text, "\n## Table `{}`\n\n{}\n\n", table.name(), table.description());
         text.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");

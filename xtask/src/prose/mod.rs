@@ -1,4 +1,4 @@
-//! Prose: replaced words, long sentences and wide comments, by the rules of docs/style.md.
+//! Prose: replaced words, long sentences, wide comments and missing contents lists, by the rules of docs/style.md.
 //!
 //! Faults that existed before the rules are counted in `xtask/prose-allowance.txt`, for each page and crate.
 
@@ -14,6 +14,10 @@ use allowance::Counts;
 
 /// The longest sentence of a page, in words.
 const MAX_WORDS: usize = 40;
+/// A page of docs with more words has a contents list.
+const MAX_WORDS_WITHOUT_CONTENTS: usize = 1500;
+/// Links to the page's own headings that make a contents list.
+const MIN_CONTENTS: usize = 3;
 /// The table of allowed faults.
 const TABLE: &str = "xtask/prose-allowance.txt";
 /// Faults of one place that a complaint lists.
@@ -54,6 +58,9 @@ fn collect(root: &Path) -> anyhow::Result<Faults> {
     for path in pages(root)? {
         let (page, name) = (std::fs::read_to_string(&path)?, shown(root, &path));
         let mut add = |kind: &str, fault| faults.entry((kind.to_owned(), name.clone())).or_default().push(fault);
+        if name.starts_with("docs/") && lacks_contents(&page) {
+            add("contents", format!("{name}: over {MAX_WORDS_WITHOUT_CONTENTS} words without a contents list"));
+        }
         for sentence in markdown::sentences(&page) {
             let words = markdown::count_words(&sentence.text);
             if words > MAX_WORDS {
@@ -82,6 +89,13 @@ fn collect(root: &Path) -> anyhow::Result<Faults> {
     Ok(faults)
 }
 
+/// Whether a long page has no list of links to its own headings.
+fn lacks_contents(page: &str) -> bool {
+    let own = markdown::links(page).iter().filter(|link| link.target.starts_with('#')).count();
+    let below_title = markdown::anchors(page).len().saturating_sub(1);
+    page.split_whitespace().count() > MAX_WORDS_WITHOUT_CONTENTS && own < below_title.clamp(1, MIN_CONTENTS)
+}
+
 /// `filesystems/garden` of a path below it.
 fn crate_of(name: &str) -> String {
     let parts: Vec<&str> = name.split('/').collect();
@@ -107,6 +121,15 @@ mod tests {
         let complaints = compare(&faults, &allowed);
         assert_eq!(complaints.len(), 3, "{complaints:?}");
         assert!(complaints[0].starts_with("docs/a.md: 2 faults of `words`; at most 1"), "{complaints:?}");
+    }
+
+    #[test]
+    fn long_pages_need_a_contents_list() {
+        let list = "- [A](#a)\n- [B](#b), [C](#c)\n";
+        let long = "word ".repeat(MAX_WORDS_WITHOUT_CONTENTS + 1);
+        assert!(lacks_contents(&long));
+        assert!(!lacks_contents(&format!("{list}\n{long}")));
+        assert!(!lacks_contents("word"));
     }
 
     #[test]

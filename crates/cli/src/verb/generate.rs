@@ -124,8 +124,20 @@ fn render_markdown() -> String {
     text.push_str(&format!("\n## Exit codes\n\n```text\n{EXIT_CODES}\n```\n"));
     let mut command = Cli::grouped().term_width(MARKDOWN_COLUMNS).disable_help_subcommand(true);
     command.build();
+    text.push_str(&format!("\n## Verbs\n\n{}", render_contents(&command, "senesce", 0)));
     render_command(&mut text, &mut command, "senesce");
     text
+}
+
+/// The contents list: an item for each verb, and below it one for each of its subcommands.
+fn render_contents(command: &Command, name: &str, indent: usize) -> String {
+    let shown = command.get_subcommands().filter(|inner| !inner.is_hide_set());
+    let items = shown.map(|inner| {
+        let name = format!("{name} {}", inner.get_name());
+        let below = render_contents(inner, &name, indent + 2);
+        format!("{:indent$}- [{name}](#{})\n{below}", "", name.replace(' ', "-"))
+    });
+    items.collect()
 }
 
 /// Adds the help of a command, then that of its subcommands.

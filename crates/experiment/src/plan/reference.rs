@@ -18,12 +18,13 @@ pub fn plan_reference() -> String {
 
 fn reference_of<T: JsonSchema>(head: &str) -> String {
     let schema = schemars::schema_for!(T).to_value();
-    let mut text = head.to_owned();
+    let (mut sections, mut links) = (String::new(), Vec::new());
     let mut open = vec![(String::new(), &schema)];
     while let Some((path, object)) = open.pop() {
         let name = if path.is_empty() { "The plan".to_owned() } else { format!("`{path}`") };
         let meaning = if path.is_empty() { "" } else { object["description"].as_str().unwrap_or_default() };
-        write_section(&mut text, &name, meaning, &schema, object);
+        links.push(format!("[{name}](#{})", anchor_of(&name)));
+        write_section(&mut sections, &name, meaning, &schema, object);
         // Sections follow in the order of the rows.
         for (key, value) in object["properties"].as_object().into_iter().flatten().rev() {
             let (inner, is_list) = match value["items"].is_object() {
@@ -36,7 +37,13 @@ fn reference_of<T: JsonSchema>(head: &str) -> String {
             }
         }
     }
-    text
+    format!("{head}\nContents: {}\n{sections}", links.join(", "))
+}
+
+/// The anchor of a heading, by the rule of GitHub.
+fn anchor_of(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
 fn write_section(text: &mut String, name: &str, meaning: &str, schema: &Value, object: &Value) {
