@@ -26,6 +26,8 @@ pub struct Baseline {
 enum Outcome {
     Better,
     Worse,
+    /// A difference that is no verdict: other input, a fresh copy, or a state before any aging.
+    Differs,
     Unchanged,
 }
 
@@ -34,6 +36,7 @@ impl Outcome {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
+            Self::Differs => "differs",
             Self::Unchanged => "no change",
         }
     }
@@ -56,11 +59,17 @@ struct Change {
 pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let Some(baseline) = baseline else { return Value::UNDEFINED };
     let old = Model::compute(&baseline.results);
-    let changes = changes(model, &old);
+    let input = input_words(&baseline.unlike);
+    let mut changes = changes(model, &old);
+    for change in changes.iter_mut().filter(|change| change.outcome != Outcome::Unchanged) {
+        if input.is_some() || change.role == Role::Unaged || is_before_aging(change, model) {
+            change.outcome = Outcome::Differs;
+        }
+    }
     let rows: Vec<Value> = changes.iter().map(|change| row(change, &model.unit)).collect();
     context! {
         name => baseline.name.as_str(),
-        sentence => sentence(&changes),
+        sentence => sentence(model, &changes, input.as_deref(), &limits_of_age(settle(model, &old))),
         limits => limits(settle(model, &old)),
         unlike => &baseline.unlike,
         rows => rows,
@@ -85,14 +94,16 @@ fn row(change: &Change, unit: &str) -> Value {
         interval => interval,
         outcome => change.outcome.words(),
         is_changed => change.outcome != Outcome::Unchanged,
-        mark => Value::from_safe_string(mark(ratio)),
+        mark => Value::from_safe_string(mark(ratio, change.is_share)),
     }
 }
 
-/// The ratio and its interval on an axis from a half to twice, as SVG.
-fn mark(ratio: &Spread) -> String {
+/// The ratio and its interval on an axis from a half to twice, as SVG. The right side is always
+/// worse: a higher cost, or a lower share.
+fn mark(ratio: &Spread, more_is_better: bool) -> String {
     const MIDDLE: f64 = 60.0;
-    let x = |value: f64| MIDDLE + (MIDDLE - 6.0) * value.max(1e-9).log2().clamp(-1.0, 1.0);
+    let side = if more_is_better { -1.0 } else { 1.0 };
+    let x = |value: f64| MIDDLE + (MIDDLE - 6.0) * side * value.max(1e-9).log2().clamp(-1.0, 1.0);
     let mut svg =
         String::from(r#"<svg class="change" viewBox="0 0 120 16" width="120" height="16" aria-hidden="true">"#);
     let _ = write!(svg, r#"<line class="reference" x1="{MIDDLE}" x2="{MIDDLE}" y1="0" y2="16"/>"#);
@@ -114,7 +125,7 @@ fn changes(model: &Model, old: &Model) -> Vec<Change> {
         changes.extend(of_lines(model, &Figure { name, new: costs, old: before, limits, is_share: false }));
         let slowdowns = model.modelled_slowdown.get(device).zip(old.modelled_slowdown.get(device));
         if let Some((new, old)) = slowdowns {
-            let (name, limits) = (format!("slowdown, model: {}", short(device)), Limits::Slowdown { settles });
+            let (name, limits) = (format!("{SLOWDOWN}{}", short(device)), Limits::Slowdown { settles });
             changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
         }
     }
@@ -231,31 +242,87 @@ fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
     }
 }
 
-/// The changed figures by name, the largest change first, and the number of the others.
-fn sentence(changes: &[Change]) -> String {
-    const NAMED: usize = 3;
-    let named = |outcome: Outcome, word: &str| {
-        let mut found: Vec<_> = changes.iter().filter(|change| change.outcome == outcome).collect();
-        found.sort_by(|a, b| b.ratio.median.ln().abs().total_cmp(&a.ratio.median.ln().abs()));
-        let name = |change: &&Change| {
-            let ratio = figure(change.ratio.median);
-            format!("{} of {} ({}) {ratio}×", change.figure, change.arm, words(change.role))
-        };
-        let mut names: Vec<_> = found.iter().take(NAMED).map(name).collect();
-        if found.len() > NAMED {
-            names.push(format!("{} more", found.len() - NAMED));
-        }
-        (!names.is_empty()).then(|| format!("{word}: {}. ", list(&names)))
-    };
-    let same = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
-    match changes.len() {
-        0 => "The two runs have no figure in common.".to_owned(),
-        all if same == all => format!("No change of any of {all} figures beyond the limits."),
-        all => {
-            let changed = [named(Outcome::Worse, "Worse"), named(Outcome::Better, "Better")];
-            format!("{}Unchanged: {same} of {all} figures.", changed.into_iter().flatten().collect::<String>())
-        }
+/// The circumstances of the plan that differ, without their group; `None` if the input is equal.
+/// Another seed or history is other input, whose results differ without a cause.
+fn input_words(unlike: &[String]) -> Option<String> {
+    const MOST: usize = 3;
+    let mut words: Vec<String> =
+        unlike.iter().filter_map(|line| line.strip_prefix("plan, ")).map(|line| line.replacen(": ", " ", 1)).collect();
+    if words.len() > MOST {
+        let more = words.len() - (MOST - 1);
+        words.truncate(MOST - 1);
+        words.push(format!("{more} more"));
     }
+    (!words.is_empty()).then(|| list(&words))
+}
+
+/// Whether a figure is of the state before any step, in a run that has steps.
+fn is_before_aging(change: &Change, model: &Model) -> bool {
+    change.at == 0 && model.checkpoints.last().is_some_and(|last| *last > 0)
+}
+
+/// The name of the figure that says how aged a volume is: the slowdown on the main device, or else
+/// the measured cost.
+fn is_age(change: &Change) -> bool {
+    change.figure.starts_with(SLOWDOWN)
+}
+
+const SLOWDOWN: &str = "slowdown, model: ";
+
+/// The limit of a slowdown's change, for a text.
+fn limits_of_age(settles: bool) -> String {
+    Alike::slowdowns(settles).percent()
+}
+
+/// The change of the age, then what cannot be compared. The table has all other figures.
+fn sentence(model: &Model, changes: &[Change], input: Option<&str>, limit: &str) -> String {
+    if changes.is_empty() {
+        return "The two runs have no figure in common.".to_owned();
+    }
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let ages = || changes.iter().filter(|change| is_age(change) && change.at == last);
+    let mut text = input.map(|input| format!("The runs had different input ({input}). ")).unwrap_or_default();
+    let named = |outcome: Outcome| {
+        let mut found: Vec<_> = ages().filter(|change| change.outcome == outcome).collect();
+        found.sort_by(|a, b| b.ratio.median.ln().abs().total_cmp(&a.ratio.median.ln().abs()));
+        let name =
+            |change: &&Change| format!("{} ({}) {}×", change.arm, words(change.role), figure(change.ratio.median));
+        list(&found.iter().map(name).collect::<Vec<_>>())
+    };
+    let of_outcome = |outcome: Outcome| Some(named(outcome)).filter(|names| !names.is_empty());
+    let same: Vec<String> = {
+        let is_same = |arm: &str| {
+            let mut of_arm = ages().filter(|change| change.arm == arm).peekable();
+            of_arm.peek().is_some() && of_arm.all(|change| change.outcome == Outcome::Unchanged)
+        };
+        model.arms.iter().map(|(arm, _)| arm.clone()).filter(|arm| is_same(arm)).collect()
+    };
+    let parts = [
+        of_outcome(Outcome::Worse).map(|names| format!("worse for {names}")),
+        of_outcome(Outcome::Better).map(|names| format!("better for {names}")),
+        of_outcome(Outcome::Differs).map(|names| format!("differs for {names}")),
+        (!same.is_empty()).then(|| format!("unchanged within {limit} for {}", list(&same))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        text.push_str(&format!("Age after {} {}: {}. ", count(last), model.unit, parts.join("; ")));
+    }
+    let has_age = changes.iter().any(is_age);
+    let missing: Vec<String> = model
+        .arms
+        .iter()
+        .map(|(arm, _)| arm.clone())
+        .filter(|arm| has_age && !ages().any(|change| change.arm == *arm))
+        .collect();
+    if !missing.is_empty() {
+        text.push_str(&format!("Not comparable at {} {}: {}. ", count(last), model.unit, list(&missing)));
+    }
+    let unchanged = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
+    match changes.len() {
+        all if unchanged == all => text.push_str(&format!("No change of any of {all} figures beyond the limits.")),
+        all => text.push_str(&format!("{unchanged} of {all} figures are unchanged.")),
+    }
+    text
 }
 
 #[cfg(test)]
@@ -274,6 +341,52 @@ mod tests {
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);
+    }
+
+    #[test]
+    fn headline_compares_age_at_the_last_checkpoint_only() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        model.arms = ["xfs", "btrfs", "ext4"].map(|arm| (arm.to_owned(), arm.to_owned())).to_vec();
+        model.checkpoints = vec![0, 400];
+        let change = |arm: &str, figure: &str, at, median, outcome| Change {
+            arm: arm.to_owned(),
+            role: Role::Full,
+            figure: figure.to_owned(),
+            at,
+            old: 1.0,
+            new: median,
+            ratio: ratio(median, median, median, 1),
+            outcome,
+            is_share: false,
+        };
+        let age = "slowdown, model: HDD 7.2K";
+        let changes = [
+            change("ext4", "s/GiB, model: HDD 7.2K", 0, 1.16, Outcome::Differs),
+            change("ext4", age, 0, 1.16, Outcome::Differs),
+            change("xfs", age, 400, 0.99, Outcome::Unchanged),
+            change("btrfs", age, 400, 1.7, Outcome::Worse),
+        ];
+        assert_eq!(
+            sentence(&model, &changes, None, "10%"),
+            "Age after 400 pulls: worse for btrfs (nearly full) 1.70×; unchanged within 10% for xfs. Not comparable at 400 \
+             pulls: ext4. 1 of 4 figures are unchanged."
+        );
+        let unlike = ["plan, seed: 1 → 7".to_owned(), "machine, cpu: a → b".to_owned()];
+        let input = input_words(&unlike);
+        assert_eq!(input.as_deref(), Some("seed 1 → 7"));
+        let said = sentence(&model, &changes, input.as_deref(), "10%");
+        assert!(said.starts_with("The runs had different input (seed 1 → 7). Age after"), "{said}");
+        assert!(is_before_aging(&changes[0], &model) && !is_before_aging(&changes[2], &model));
+    }
+
+    #[test]
+    fn worse_is_at_the_right_for_costs_and_shares() {
+        let place = |more_is_better| {
+            let svg = mark(&ratio(1.5, 1.5, 1.5, 1), more_is_better);
+            svg.split("cx=\"").nth(1).unwrap().split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        assert!(place(false) > 60.0 && place(true) < 60.0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use senesce_store::{CellKey, CureRow, Role};
 use crate::cures::read_seconds;
 use crate::format::{count, list, two_digits};
 use crate::headline::{KeyFigure, on_device};
-use crate::model::{Lines, Model, Spread, lines};
+use crate::model::{Lines, Model, Spread, lines, words};
 use crate::noise::{Alike, Finding};
 
 /// After a cure that comes this close to a fresh copy, reading is nearly as fast.
@@ -23,7 +23,11 @@ struct Cured<'m> {
     /// The arm.
     name: &'m str,
     /// Cost before over cost after, of each volume.
-    gains: Vec<Spread>,
+    gains: Vec<(Role, Spread)>,
+    /// Cost before over that of a fresh copy, of each volume.
+    before: Vec<Spread>,
+    /// Whether a volume was slower than its fresh copy before the cure.
+    had_aged: bool,
     /// Cost after over that of a fresh copy, of each volume.
     to_fresh: Vec<Spread>,
     effect: Effect,
@@ -59,8 +63,9 @@ pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
     cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
     let figure = |cured: &Cured<'_>| KeyFigure {
         arm: cured.name.to_owned(),
-        factor: cured.gain(),
-        device: format!("faster after {}, {}", cured.row.tool, device.trim_start_matches("a ")),
+        factors: cured.key_factors(),
+        device: format!("{} {}, {}", cured.key_words(), cured.row.tool, device.trim_start_matches("a ")),
+        cost: String::new(),
         is_difference: cured.effect != Effect::None,
     };
     cured.iter().map(figure).collect()
@@ -109,17 +114,19 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
     let of_arm = |(arm, row): (&&'m str, &&'m CureRow)| {
         let cost = |role: Role| costs.get(&((*arm).to_owned(), role))?.get(&row.key.pulls);
         let volumes =
-            || [Role::Full, Role::Empty].into_iter().filter_map(|role| Some((cost(role)?, cost(role.cured())?)));
-        let gains: Vec<Spread> = volumes().filter_map(|(before, after)| before.over(after)).collect();
+            || [Role::Full, Role::Empty].into_iter().filter_map(|role| Some((role, cost(role)?, cost(role.cured())?)));
+        let gains: Vec<(Role, Spread)> =
+            volumes().filter_map(|(role, before, after)| Some((role, before.over(after)?))).collect();
         let fresh = cost(Role::Unaged);
-        let to_fresh: Vec<Spread> = volumes().filter_map(|(_, after)| after.over(fresh?)).collect();
+        let to_fresh: Vec<Spread> = volumes().filter_map(|(.., after)| after.over(fresh?)).collect();
+        let before: Vec<Spread> = volumes().filter_map(|(_, before, _)| before.over(fresh?)).collect();
         let noise = model.noise.get(*arm).copied();
         let is_difference = |ratio: &Spread, limit: Alike| match is_measured {
             true => Finding::of(ratio, noise) == Finding::Difference,
             false => limit.is_difference(ratio),
         };
-        let is_gain = |gain: &&Spread| is_difference(gain, Alike::aged(model.settles));
-        let differences: Vec<f64> = gains.iter().filter(is_gain).map(|gain| gain.median).collect();
+        let is_gain = |(_, gain): &&(Role, Spread)| is_difference(gain, Alike::aged(model.settles));
+        let differences: Vec<f64> = gains.iter().filter(is_gain).map(|(_, gain)| gain.median).collect();
         let effect = match differences.as_slice() {
             [] => Effect::None,
             some if some.iter().any(|gain| *gain > 1.0) => Effect::Faster,
@@ -131,22 +138,63 @@ fn last_cures<'m>(model: &'m Model, costs: &Lines, is_measured: bool) -> Vec<Cur
             all if all.iter().all(|ratio| ratio.median < 1.0 && differs(ratio)) => Effect::Faster,
             _ => Effect::None,
         };
-        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, to_fresh, effect, beside_fresh })
+        let had_aged = before.is_empty() || before.iter().any(|ratio| ratio.median > 1.0 && differs(ratio));
+        (!gains.is_empty()).then_some(Cured { row, name: arm, gains, before, had_aged, to_fresh, effect, beside_fresh })
     };
     last.iter().filter_map(of_arm).collect()
 }
 
 impl Cured<'_> {
     fn most_gain(&self) -> f64 {
-        self.gains.iter().map(|gain| gain.median).fold(0.0, f64::max)
+        self.gains.iter().map(|(_, gain)| gain.median).fold(0.0, f64::max)
     }
 
+    /// `9.3×`, or `4.0× (nearly full) and 9.3× (roomy)`.
     fn gain(&self) -> String {
-        let gains = || self.gains.iter().map(|gain| gain.median);
-        let least = two_digits(gains().fold(f64::INFINITY, f64::min));
-        let most = two_digits(gains().fold(0.0, f64::max));
-        if least == most { format!("{most}×") } else { format!("{least}–{most}×") }
+        let texts: Vec<String> = self.gains.iter().map(|(_, gain)| format!("{}×", two_digits(gain.median))).collect();
+        match texts.iter().all(|text| *text == texts[0]) {
+            true => texts[0].clone(),
+            false => {
+                let named = texts.iter().zip(&self.gains).map(|(text, (role, _))| format!("{text} ({})", words(*role)));
+                list(&named.collect::<Vec<_>>())
+            }
+        }
     }
+
+    /// The factors of the tile, above 1; without an effect, words.
+    fn key_factors(&self) -> Vec<(String, &'static str)> {
+        let factor = |gain: f64| match self.effect {
+            Effect::Slower => format!("{}×", two_digits(1.0 / gain)),
+            _ => format!("{}×", two_digits(gain)),
+        };
+        let factors: Vec<_> = self.gains.iter().map(|(role, gain)| (factor(gain.median), words(*role))).collect();
+        match self.effect {
+            Effect::None => vec![("no difference".to_owned(), "")],
+            _ if factors.iter().all(|(text, _)| *text == factors[0].0) => vec![(factors[0].0.clone(), "")],
+            _ => factors,
+        }
+    }
+
+    fn key_words(&self) -> &'static str {
+        match self.effect {
+            Effect::Faster => "faster after",
+            Effect::Slower => "slower after",
+            Effect::None => "after",
+        }
+    }
+}
+
+/// `the volumes had not aged before the cure (0.92 to 0.98× the cost of a fresh copy)`; `None` if
+/// one had.
+fn unaged_words(cured: &[Cured<'_>]) -> Option<String> {
+    if cured.iter().any(|arm| arm.had_aged) {
+        return None;
+    }
+    let ratios = || cured.iter().flat_map(|arm| &arm.before).map(|ratio| ratio.median);
+    let least = two_digits(ratios().fold(f64::INFINITY, f64::min));
+    let most = two_digits(ratios().fold(0.0, f64::max));
+    let range = if least == most { format!("{most}×") } else { format!("{least} to {most}×") };
+    Some(format!("the volumes had not aged before the cure ({range} the cost of a fresh copy)"))
 }
 
 /// `After 400 pulls, a cure by senesce makes ext4-senesce 9.3× faster to read on a modelled HDD
@@ -188,7 +236,8 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
         let make = if vain.len() == 1 { "makes" } else { "make" };
         parts.push(format!("{} {make} no measurable difference", list(&vain)));
     }
-    let mut text = format!("{when}{}.", parts.join("; "));
+    let unaged = unaged_words(cured).map(|words| format!("{words}; ")).unwrap_or_default();
+    let mut text = format!("{when}{unaged}{}.", parts.join("; "));
     if let Some(first) = text.get(..1).map(str::to_uppercase) {
         text.replace_range(..1, &first);
     }

@@ -138,17 +138,23 @@ pub(crate) fn note(model: &Model) -> String {
     if model.results.cures.is_empty() {
         return String::new();
     }
-    let (how, took) = match model.virtual_disk() {
-        Some((device, ..)) => (
-            format!("the time of the grep test on a disk in virtual time ({device})"),
-            "the time that this disk was at work, with the write-back",
-        ),
-        None => ("the wall time of the grep test".to_owned(), "wall time, with the write-back and an unmount"),
+    let took = match model.virtual_disk() {
+        Some(_) => "the time that this disk was at work, with the write-back",
+        None => "wall time, with the write-back and an unmount",
     };
     format!(
-        "Before and after it: {how}, the median of its repetitions. Written: bytes of write requests to the block device, \
-         counted in the same way for all tools. Took: {took}."
+        "{} Written: bytes of write requests to the block device, counted in the same way for all tools. Took: {took}.",
+        how_read(model)
     )
+}
+
+/// How the cold reads were timed, as a sentence.
+fn how_read(model: &Model) -> String {
+    let how = match model.virtual_disk() {
+        Some((device, ..)) => format!("the time of the grep test on a disk in virtual time ({device})"),
+        None => "the wall time of the grep test".to_owned(),
+    };
+    format!("Before and after it: {how}, the median of its repetitions.")
 }
 
 /// The cures as lines of text for a terminal; nothing without cures.
@@ -192,8 +198,8 @@ pub(crate) fn cures_figure(model: &Model) -> Figure {
         title: "Cost of reading before and after a cure".to_owned(),
         caption: format!(
             "A cold read of all files, in seconds: at the last checkpoint with a cure of each arm, or at its last checkpoint \
-             if it has none. {}",
-            note(model)
+             if it has none. An arrow goes from the aged volume to the cured one. {}",
+            how_read(model)
         ),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&[("cold read, s", &all)]),
@@ -218,8 +224,7 @@ fn dot_panels(model: &Model, all: &Lines) -> Vec<Panel> {
             let spread: &Spread = all.get(&(arm.clone(), role))?.get(&at)?;
             Some((role, spread.median))
         };
-        // A cured volume has the smaller mark, and so is drawn on top.
-        let drawn = [Role::CuredFull, Role::CuredEmpty, Role::Full, Role::Empty, Role::Unaged];
+        let drawn = [Role::Full, Role::Empty, Role::Unaged, Role::CuredFull, Role::CuredEmpty];
         let values: Vec<_> = drawn.into_iter().filter_map(value).collect();
         if values.is_empty() {
             continue;

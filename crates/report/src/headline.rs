@@ -9,7 +9,7 @@ use senesce_store::Role;
 
 use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
-use crate::format::{count, list, number, two_digits};
+use crate::format::{count, figure, list, number, two_digits};
 use crate::model::{Lines, Model, Spread, words};
 use crate::noise::{Alike, Finding, Noise};
 use crate::own_cost::{own_changes, own_costs};
@@ -22,17 +22,21 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     match lead {
         Some((device, costs, slowdown)) => {
             let slowdowns = Slowdowns::of(model, slowdown);
-            if !slowdowns.0.is_empty() {
+            if !slowdowns.arms.is_empty() {
                 let own = own_changes(&slowdowns.slower(model), costs, slowdown, |_| Alike::aged(model.settles));
                 sentences.push(lead_of(effect(model, &slowdowns, &on_device(device)), own));
+                if model.results.cures.is_empty() {
+                    sentences.extend(absolute_costs(model, &slowdowns, costs));
+                }
                 sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
-                sentences.extend(other_devices(model, device));
+                sentences.extend(other_devices(model, device, slowdowns.at));
             }
         }
         None => {
-            let found = Slowdowns(wall.0.iter().filter_map(|arm| arm.differences(model)).collect());
-            if !found.0.is_empty() {
+            let arms = wall.arms.iter().filter_map(|arm| arm.differences(model)).collect();
+            let found = Slowdowns { arms, ..Slowdowns::of(model, &model.slowdown) };
+            if !found.arms.is_empty() {
                 let limit =
                     |arm: &str| model.noise.get(arm).map_or(Alike::fresh(false), |noise| Alike::measured(*noise));
                 let costs = model.grep_cost();
@@ -62,10 +66,12 @@ fn lead_of(effect: String, own: Option<String>) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyFigure {
     pub arm: String,
-    /// `12×`, or `5.3–7.2×` over the volumes.
-    pub factor: String,
-    /// The device, whether the factor is modelled or measured, and the volumes.
+    /// `6.7×` with `nearly full`, then `7.0×` with `roomy`. A factor of all volumes has no words.
+    pub factors: Vec<(String, &'static str)>,
+    /// The device, and whether the factor is modelled or measured.
     pub device: String,
+    /// The cost of the volumes, and of their fresh copy; empty if it is not known.
+    pub cost: String,
     /// Whether it is more than chance: slower than a fresh copy, or another cost after a cure.
     pub is_difference: bool,
 }
@@ -82,19 +88,18 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
         cured.truncate(MOST);
         return cured;
     }
-    let figure = |arm: &OfArm, device: &str| KeyFigure {
+    let figure = |arm: &OfArm, device: &str, costs: &Lines| KeyFigure {
         arm: arm.arm.to_owned(),
-        factor: arm.range(),
-        device: match arm.volume_words() {
-            Some(volumes) => format!("{device}: {volumes}"),
-            None => device.to_owned(),
-        },
+        factors: arm.named_factors(),
+        device: device.to_owned(),
+        cost: arm.costs(costs),
         is_difference: arm.is_slower(model),
     };
     if model.main_device().is_none() {
         let wall = Slowdowns::of(model, &model.slowdown);
-        let found = wall.0.iter().filter_map(|arm| arm.differences(model));
-        return found.take(MOST).map(|arm| figure(&arm, "this machine, measured")).collect();
+        let found = wall.arms.iter().filter_map(|arm| arm.differences(model));
+        let costs = model.grep_cost();
+        return found.take(MOST).map(|arm| figure(&arm, "this machine, measured", &costs)).collect();
     }
     let mut figures = Vec::new();
     for device in model.devices().into_iter().filter(|device| !device.ends_with(TRACED)) {
@@ -106,7 +111,15 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
         }
         let how = if device.ends_with(VIRTUAL_TIME) { "virtual time" } else { "modelled" };
         let slowdowns = Slowdowns::of(model, slowdowns);
-        figures.extend(slowdowns.0.iter().map(|arm| figure(arm, &format!("{name}, {how}"))));
+        let (label, costs) = (format!("{name}, {how}"), &model.modelled[device]);
+        figures.extend(slowdowns.arms.iter().map(|arm| figure(arm, &label, costs)));
+        figures.extend(slowdowns.missing.iter().map(|arm| KeyFigure {
+            arm: (*arm).to_owned(),
+            factors: vec![("–".to_owned(), "")],
+            device: label.clone(),
+            cost: format!("no valid result at {} {}", count(slowdowns.at), model.unit),
+            is_difference: false,
+        }));
     }
     figures.truncate(MOST);
     figures
@@ -120,16 +133,16 @@ pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
     if model.is_wall_of_memory() {
         return Some("These are wall times of memory, not of the disk");
     }
-    let mut counts = wall.0.iter().flat_map(|arm| &arm.volumes).map(|(_, ratio)| ratio.count).peekable();
+    let mut counts = wall.arms.iter().flat_map(|arm| &arm.volumes).map(|(_, ratio)| ratio.count).peekable();
     counts.peek()?;
     if counts.all(|count| count <= 1) {
         return Some("Every cell was measured once (n = 1)");
     }
-    let is_noise = wall.0.iter().all(|arm| arm.differences(model).is_none());
+    let is_noise = wall.arms.iter().all(|arm| arm.differences(model).is_none());
     is_noise.then_some("Nothing measured is beyond the noise")
 }
 
-/// Slowdowns of the aged volumes of one arm at the last checkpoint that has any.
+/// Slowdowns of the aged volumes of one arm at one checkpoint.
 struct OfArm<'m> {
     arm: &'m str,
     pulls: u64,
@@ -138,16 +151,21 @@ struct OfArm<'m> {
     is_judged: bool,
 }
 
-/// Slowdowns of arms, the largest first.
-struct Slowdowns<'m>(Vec<OfArm<'m>>);
+/// Slowdowns of arms, all at one checkpoint.
+struct Slowdowns<'m> {
+    /// The last checkpoint that has a slowdown.
+    at: u64,
+    /// The largest slowdown first.
+    arms: Vec<OfArm<'m>>,
+    /// Arms with a slowdown at an earlier checkpoint only.
+    missing: Vec<&'m str>,
+}
 
 impl<'m> OfArm<'m> {
-    fn of(lines: &'m Lines, arm: &'m str) -> Option<Self> {
-        let of_arm = lines.iter().filter(|((name, _), _)| name == arm);
-        let pulls = *of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
+    fn at(lines: &'m Lines, arm: &'m str, pulls: u64) -> Option<Self> {
         let of = |role| Some((role, lines.get(&(arm.to_owned(), role))?.get(&pulls)?));
         let volumes: Vec<_> = [Role::Full, Role::Empty].into_iter().filter_map(of).collect();
-        Some(Self { arm, pulls, volumes, is_judged: false })
+        (!volumes.is_empty()).then_some(Self { arm, pulls, volumes, is_judged: false })
     }
 
     /// The arm with only the volumes whose ratio is a difference; none if there are none.
@@ -170,23 +188,28 @@ impl<'m> OfArm<'m> {
         self.volumes.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(role, _)| *role)
     }
 
-    /// `12×`, or `5.3–7.2×` over the volumes.
-    fn range(&self) -> String {
-        let (least, most) = (two_digits(self.least()), two_digits(self.most()));
-        if least == most { format!("{most}×") } else { format!("{least}–{most}×") }
+    /// The factor of each volume with its name; one without a name if all are equal.
+    fn named_factors(&self) -> Vec<(String, &'static str)> {
+        if self.volumes.len() > 1 && !self.has_two_factors() {
+            return vec![(format!("{}×", two_digits(self.most())), "")];
+        }
+        self.volumes.iter().map(|(role, ratio)| (format!("{}×", two_digits(ratio.median)), words(*role))).collect()
     }
 
-    /// The volumes of [`Self::range`]: `nearly full to roomy`; none if both have the same factor.
-    fn volume_words(&self) -> Option<String> {
-        match self.volumes.as_slice() {
-            [(role, _)] => Some(words(*role).to_owned()),
-            [..] if !self.has_two_factors() => None,
-            volumes => {
-                let mut sorted = volumes.to_vec();
-                sorted.sort_by(|a, b| a.1.median.total_cmp(&b.1.median));
-                Some(sorted.iter().map(|(role, _)| words(*role)).collect::<Vec<_>>().join(" to "))
-            }
+    /// `78.0 and 81.0 s/GiB; fresh copy 11.6`, in the order of the volumes.
+    fn costs(&self, costs: &Lines) -> String {
+        let own: Vec<String> =
+            self.volumes.iter().filter_map(|(role, _)| self.cost(costs, *role)).map(figure).collect();
+        match (own.is_empty(), self.cost(costs, Role::Unaged)) {
+            (true, _) => String::new(),
+            (false, None) => format!("{} s/GiB", list(&own)),
+            (false, Some(fresh)) => format!("{} s/GiB; fresh copy {}", list(&own), figure(fresh)),
         }
+    }
+
+    /// Seconds per GiB of a volume at the checkpoint of the slowdowns.
+    fn cost(&self, costs: &Lines, role: Role) -> Option<f64> {
+        Some(costs.get(&(self.arm.to_owned(), role))?.get(&self.pulls)?.median)
     }
 
     /// `6.7× (nearly full) and 7.0× (roomy)`; `6.7× and 7.0×` if the text before names the
@@ -229,20 +252,31 @@ impl<'m> OfArm<'m> {
 
 impl<'m> Slowdowns<'m> {
     fn of(model: &'m Model, lines: &'m Lines) -> Self {
-        let mut arms: Vec<_> = model.arms.iter().filter_map(|(arm, _)| OfArm::of(lines, arm)).collect();
+        let at = lines.values().filter_map(|line| line.last_key_value()).map(|(pulls, _)| *pulls).max().unwrap_or(0);
+        Self::at(model, lines, at)
+    }
+
+    /// Slowdowns at this checkpoint. Those of other checkpoints are left out: a sentence that names
+    /// a checkpoint has only its figures.
+    fn at(model: &'m Model, lines: &'m Lines, at: u64) -> Self {
+        let names = model.arms.iter().map(|(arm, _)| arm.as_str());
+        let mut arms: Vec<_> = names.clone().filter_map(|arm| OfArm::at(lines, arm, at)).collect();
         arms.sort_by(|a, b| b.most().total_cmp(&a.most()));
-        Self(arms)
+        let has_figure = |arm: &str| lines.keys().any(|(name, _)| name == arm);
+        let is_shown = |arm: &str| arms.iter().any(|shown| shown.arm == arm);
+        let missing = names.filter(|arm| has_figure(arm) && !is_shown(arm)).collect();
+        Self { at, arms, missing }
     }
 
     /// The volumes of each arm that is slower than a fresh copy.
     fn slower(&self, model: &Model) -> Vec<(String, Vec<Role>)> {
-        let slower = self.0.iter().filter(|arm| arm.is_slower(model));
+        let slower = self.arms.iter().filter(|arm| arm.is_slower(model));
         slower.map(|arm| (arm.arm.to_owned(), arm.roles())).collect()
     }
 
     /// The slowest volume of each arm that is slower than a fresh copy.
     fn worst(&self, model: &Model) -> Vec<(String, Role)> {
-        let slower = self.0.iter().filter(|arm| arm.is_slower(model));
+        let slower = self.arms.iter().filter(|arm| arm.is_slower(model));
         slower.filter_map(|arm| Some((arm.arm.to_owned(), arm.worst()?))).collect()
     }
 }
@@ -253,15 +287,17 @@ impl<'m> Slowdowns<'m> {
 /// The sentence compares states of one checkpoint. It does not name the cause: see
 /// [`crate::own_cost`].
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
-    let at = match slowdowns.0.iter().map(|arm| arm.pulls).max() {
-        None | Some(0) => "In the first state of the tree".to_owned(),
-        Some(pulls) => format!("After {} {}", count(pulls), model.unit),
+    let at = match (slowdowns.at, model.results.cures.is_empty()) {
+        (0, _) => "In the first state of the tree".to_owned(),
+        (pulls, true) => format!("After {} {}", count(pulls), model.unit),
+        (pulls, false) => format!("After {} {}, before the cure", count(pulls), model.unit),
     };
-    let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.0.iter().partition(|arm| arm.is_slower(model));
+    let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.arms.iter().partition(|arm| arm.is_slower(model));
     let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));
-    let in_words = |arm: &OfArm| match arm.volume_words() {
-        Some(volumes) => format!("{} ({}, {volumes})", arm.arm, arm.range()),
-        None => format!("{} ({})", arm.arm, arm.range()),
+    let in_words = |arm: &OfArm| {
+        let factor = |(factor, volume): (String, &str)| format!("{factor} {volume}").trim_end().to_owned();
+        let factors: Vec<String> = arm.named_factors().into_iter().map(factor).collect();
+        format!("{} ({})", arm.arm, factors.join(", "))
     };
     let named = |arms: &[&OfArm]| list(&arms.iter().map(|arm| in_words(arm)).collect::<Vec<_>>());
     let mut parts = Vec::new();
@@ -288,7 +324,45 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
             false => format!("{further}: {names}"),
         });
     }
+    if !slowdowns.missing.is_empty() {
+        let missing: Vec<String> = slowdowns.missing.iter().map(|arm| (*arm).to_owned()).collect();
+        parts.push(format!("no valid result at {} {}: {}", count(slowdowns.at), model.unit, list(&missing)));
+    }
     parts.join("; ") + "."
+}
+
+/// The costs of the aged volumes, the cheapest arm first: the order of slowdowns is another one.
+/// Then the bytes that this arm writes, if others write much less. `None` for a single arm.
+fn absolute_costs(model: &Model, slowdowns: &Slowdowns, costs: &Lines) -> Option<String> {
+    /// Fewer bytes than this times those of another arm are not much.
+    const MUCH: f64 = 2.0;
+    let of = |arm: &OfArm| -> Vec<(Role, f64)> {
+        arm.volumes.iter().filter_map(|(role, _)| Some((*role, arm.cost(costs, *role)?))).collect()
+    };
+    let mut arms: Vec<_> =
+        slowdowns.arms.iter().map(|arm| (arm.arm, of(arm))).filter(|(_, own)| !own.is_empty()).collect();
+    let most = |own: &[(Role, f64)]| own.iter().map(|(_, cost)| *cost).fold(0.0, f64::max);
+    arms.sort_by(|a, b| most(&a.1).total_cmp(&most(&b.1)));
+    let [(cheapest, first), _, ..] = arms.as_slice() else { return None };
+    let roles = |own: &[(Role, f64)]| own.iter().map(|(role, _)| *role).collect::<Vec<_>>();
+    let text = |(arm, own): &(&str, Vec<(Role, f64)>)| {
+        let is_known = arm != cheapest && roles(own) == roles(first);
+        let cost = |(role, cost): &(Role, f64)| match is_known {
+            true => figure(*cost),
+            false => format!("{} ({})", figure(*cost), words(*role)),
+        };
+        format!("{arm} {}", list(&own.iter().map(cost).collect::<Vec<_>>()))
+    };
+    let all: Vec<String> = arms.iter().map(text).collect();
+    let role = first.first().map(|(role, _)| *role)?;
+    let writes = |arm: &str| model.write_amplification_of_all.get(&(arm.to_owned(), role)).copied();
+    let mut fewest: Vec<(&str, f64)> = arms.iter().filter_map(|(arm, _)| Some((*arm, writes(arm)?))).collect();
+    fewest.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let price = writes(cheapest).zip(fewest.first()).filter(|(own, (_, least))| *own > MUCH * least);
+    let price = price.map_or_else(String::new, |(own, (arm, least))| {
+        format!(" {cheapest} writes {} bytes for each byte of content, {arm} {}.", figure(own), figure(*least))
+    });
+    Some(format!("Seconds to read a GiB of the aged tree: {}.{price}", all.join("; ")))
 }
 
 /// The method of the modelled figures, and how the layout of the arm that ages most differs.
@@ -298,7 +372,12 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
         (_, true) => "Modelled from the traced requests of one grep test",
         _ => "Modelled from where the blocks are, not measured",
     };
-    let Some(most) = slowdowns.0.first().filter(|arm| arm.is_slower(model)) else { return format!("{how}.") };
+    let is_single = |arm: &OfArm| arm.volumes.iter().all(|(_, ratio)| ratio.count == 1);
+    let once = match device.ends_with(VIRTUAL_TIME) && slowdowns.arms.iter().all(is_single) {
+        true => " Each volume was read once, so no interval is known.",
+        false => "",
+    };
+    let Some(most) = slowdowns.arms.first().filter(|arm| arm.is_slower(model)) else { return format!("{how}.{once}") };
     let share = |role: Role| {
         let line = model.adjacent_files_share.get(&(most.arm.to_owned(), role))?;
         Some(line.get(&most.pulls)?.median * 100.0)
@@ -306,19 +385,19 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
     match most.worst().and_then(|role| share(role).zip(share(Role::Unaged))) {
         Some((aged, fresh)) if aged + 5.0 < fresh => format!(
             "{how} ({}: two files that follow each other in a directory are adjacent in {aged:.0}% of cases; in a fresh \
-             copy in {fresh:.0}%).",
+             copy in {fresh:.0}%).{once}",
             most.arm
         ),
-        _ => format!("{how}."),
+        _ => format!("{how}.{once}"),
     }
 }
 
 /// The same effect on the other devices that the plan names, one sentence each. A device that
 /// already has a sentence, by another method, has no second one.
-fn other_devices(model: &Model, lead: &str) -> Vec<String> {
+fn other_devices(model: &Model, lead: &str, at: u64) -> Vec<String> {
     let of = |device: &&str| {
-        let slowdowns = Slowdowns::of(model, model.modelled_slowdown.get(*device)?);
-        let arms: Vec<_> = slowdowns.0.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
+        let slowdowns = Slowdowns::at(model, model.modelled_slowdown.get(*device)?, at);
+        let arms: Vec<_> = slowdowns.arms.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
         (!arms.is_empty()).then(|| format!("On {}: {}.", on_device(device), list(&arms)))
     };
     let devices = model.devices();
@@ -331,7 +410,7 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
     if model.is_wall_of_memory() {
         return Some("The wall times of this run are those of memory, and say nothing about the disk.".to_owned());
     }
-    if wall.0.is_empty() {
+    if wall.arms.is_empty() {
         let has_model = model.main_device().is_some();
         return has_model.then(|| "No measurement of this run can be compared with a fresh copy.".to_owned());
     }
@@ -346,9 +425,9 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
             let volumes: Vec<_> = arm.volumes.iter().filter(is_one).copied().collect();
             (!volumes.is_empty()).then(|| format!("{} {}", arm.arm, volumes_text(model, &volumes, band)))
         };
-        wall.0.iter().filter_map(arm).collect()
+        wall.arms.iter().filter_map(arm).collect()
     };
-    let noisy = wall.0.iter().filter(|arm| {
+    let noisy = wall.arms.iter().filter(|arm| {
         let is_noise = |(_, ratio): &(Role, &Spread)| Finding::of(ratio, band_of(arm)) == Finding::Noise;
         is_too_wide(arm) && arm.volumes.iter().any(is_noise)
     });

@@ -47,7 +47,12 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         figures.iter().map(|placed| placed.figure.name.clone()).find(|name| name.starts_with("modelled-"));
     let figures: Vec<Value> = figures.iter().map(|placed| figure_value(&model, placed)).collect();
     let key_figure = |figure: &KeyFigure| {
-        context! { arm => &figure.arm, factor => &figure.factor, device => &figure.device, is_difference => figure.is_difference }
+        let factors: Vec<Value> = figure
+            .factors
+            .iter()
+            .map(|(factor, volume)| context! { factor => factor.as_str(), volume => *volume })
+            .collect();
+        context! { arm => &figure.arm, factors, device => &figure.device, cost => &figure.cost, is_difference => figure.is_difference }
     };
     let run = &results.run;
     let title = options.title.clone().unwrap_or_else(|| run.run_name.clone());

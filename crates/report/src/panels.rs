@@ -145,7 +145,6 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         reference: Some((1.0, "fresh copy")),
         noise: shown_noise(ShownNoise::Ratios),
         roles: aged,
-        from_zero: false,
         least: Some(LEAST_SLOWDOWNS),
         ..line(
             &model.slowdown,

@@ -67,7 +67,14 @@ pub(crate) fn line_figure(
     Figure {
         name: name.to_owned(),
         title: title.to_owned(),
-        caption: caption.to_owned(),
+        caption: match figure.lines.values().all(|line| line.len() <= 2)
+            && figure.lines.values().any(|line| line.len() == 2)
+        {
+            true => format!(
+                "{caption} Each volume has two checkpoints with this figure. No line joins them, because the course between them is not known."
+            ),
+            false => caption.to_owned(),
+        },
         legend: Legend::Roles(figure.roles.to_vec()),
         csv: lines_csv(&[(figure.y_label, figure.lines)]),
         variants: variants.iter().map(draw).collect(),
@@ -184,9 +191,8 @@ mod tests {
             let axis = y_axis(figure, [spread].iter(), Variant::Shared);
             (axis.min, axis.max)
         };
-        let slowdown =
-            LineFigure { from_zero: false, least: Some(LEAST_SLOWDOWNS), ..LineFigure::of(&lines, "times", "×") };
-        assert_eq!(axis(&slowdown, spread(0.93, 0.97)), (0.5, 2.0));
+        let slowdown = LineFigure { least: Some(LEAST_SLOWDOWNS), ..LineFigure::of(&lines, "times", "×") };
+        assert_eq!(axis(&slowdown, spread(0.93, 0.97)), (0.0, 2.0));
         assert_eq!(axis(&slowdown, spread(0.93, 7.6)), (0.0, 8.0));
         let score = LineFigure { from_zero: false, limit: Some(1.0), ..LineFigure::of(&lines, "score", "") };
         assert_eq!(axis(&score, spread(0.96, 1.0)), (0.5, 1.0));

@@ -17,7 +17,6 @@ fn slowdown_figure(model: &Model, device: &str) -> Figure {
     let slowdown = LineFigure {
         reference: Some((1.0, "fresh copy")),
         roles: &ROLES[..2],
-        from_zero: false,
         least: Some(LEAST_SLOWDOWNS),
         ..LineFigure::of(&model.modelled_slowdown[device], "times a fresh copy (model)", "×")
     };

@@ -126,7 +126,9 @@ impl Sheet {
         let mut svg = format!(
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">"#
         );
-        let title = escape(&figure.title);
+        // Panels with scales of their own must not be compared by their slopes.
+        let scales = if variant == Variant::Own { " (own scales)" } else { "" };
+        let title = format!("{}{scales}", escape(&figure.title));
         let _ = write!(svg, "<title>{title} ({})</title><style>{}</style>", variant.label(), light_css(""));
         let _ = write!(svg, r#"<rect class="paper" width="{width}" height="{height}"/>"#);
         if self.has_title {

@@ -1,11 +1,12 @@
 //! Warnings that a reader needs before trusting the figures.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{MISSED_CURE, Role};
 
-use crate::format::count;
-use crate::model::Model;
+use crate::format::{count, list};
+use crate::model::{Model, words};
 
 /// The warnings of a run, each with the number of cells that it concerns.
 pub(crate) fn warnings(model: &Model) -> Vec<String> {
@@ -16,7 +17,7 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     let cells = |count: usize| format!("{count} of {} cells", results.cells.len());
     if !model.invalid.is_empty() {
         let invalid = cells(model.invalid.len());
-        warnings.push(format!("{invalid} are invalid; their measurements are left out. The reasons are listed below."));
+        warnings.push(format!("{invalid} are invalid; their measurements are left out. {}", reasons(model)));
     }
     let is_guest = |key: &str| key == "guest_kind" || key.ends_with(".guest_kind");
     if results.circumstances.iter().any(|row| is_guest(&row.key)) {
@@ -81,6 +82,44 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
         warnings.push(format!("No unaged volume was measured for {arm_list}: no slowdown.", arm_list = arms));
     }
     warnings
+}
+
+/// Which cells are invalid, and the first reason of each arm and checkpoint: the last checkpoints
+/// first, and not more than a few.
+fn reasons(model: &Model) -> String {
+    const MOST: usize = 3;
+    #[derive(Default)]
+    struct Group<'m> {
+        volumes: Vec<String>,
+        reason: Option<&'m str>,
+    }
+    let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
+    for ((arm, role, pulls), reason) in &model.invalid {
+        let group = groups.entry((Reverse(*pulls), arm)).or_default();
+        group.volumes.push(words(*role).to_owned());
+        group.reason.get_or_insert(reason);
+    }
+    let mut texts = Vec::new();
+    for ((Reverse(pulls), arm), Group { volumes, reason }) in groups.iter().take(MOST) {
+        let reason = shortened_reason(reason.unwrap_or_default());
+        texts.push(format!("{arm} at {} {} ({}): {reason}", count(*pulls), model.unit, list(volumes)));
+    }
+    if groups.len() > MOST {
+        texts.push(format!("and {} more", groups.len() - MOST));
+    }
+    let text = texts.join("; ");
+    let dot = if text.ends_with('…') { "" } else { "." };
+    format!("{text}{dot} The details of the page have all reasons.")
+}
+
+/// The start of a reason, for a warning: a list elsewhere has all of it.
+pub(crate) fn shortened_reason(reason: &str) -> String {
+    const LONGEST: usize = 90;
+    let line = reason.lines().next().unwrap_or_default();
+    match line.chars().count() > LONGEST {
+        true => line.chars().take(LONGEST).chain([' ', '…']).collect(),
+        false => line.to_owned(),
+    }
 }
 
 /// Cells that other work disturbed, in every repetition or in some of them.

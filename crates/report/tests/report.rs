@@ -115,7 +115,12 @@ fn the_summary_says_what_the_figures_say() {
         measured.contains("too noisy to judge: fresh copies of ext4 vary 9×") && !measured.contains("2.5×"),
         "{measured}"
     );
-    assert!(text.contains("warning: 2 of 99 cells are invalid"));
+    let warning = text.lines().find(|line| line.starts_with("warning: 2 of 99 cells are invalid")).unwrap();
+    assert!(
+        warning.contains("xfs at 120 pulls (nearly full): tree differs from the empty volume: 3 paths")
+            && warning.contains("ext4 at 60"),
+        "the warning has arms and reasons: {warning}"
+    );
 }
 
 #[test]
@@ -167,6 +172,8 @@ fn virtual_time_device_leads_before_its_prediction() {
     assert!(at("Modelled cost of reading the tree: NVMe, virtual time") < wall);
     assert!(at("Modelled cost of reading the tree: HDD 7.2K") < wall);
     // If the disk waits for its modelled time, wall times are not those of memory.
+    assert!(page.contains("<summary>Grep test in memory, wall time: medians and spread<"));
+    assert!(measured.contains("<summary>Grep cost, wall time: medians and spread<"));
     let real_time = CircumstanceRow { arm: String::new(), key: "volumes.real_time".into(), value: "true".into() };
     results.circumstances.push(real_time);
     let text = summary_table(&results);
@@ -233,6 +240,7 @@ fn baseline_shows_worse_and_unchanged_figures() {
     }
     let new = common::results();
     let unlike = vec!["file system, mkfs_command: mkfs.xfs → mkfs.xfs -n <".to_owned()];
+    let other_seed = old.clone();
     let baseline = Some(Baseline { name: "before <".to_owned(), results: old, unlike });
     let page = |baseline| render_report(&new, &ReportOptions { baseline, ..ReportOptions::default() }).unwrap();
     let with = page(baseline);
@@ -240,9 +248,8 @@ fn baseline_shows_worse_and_unchanged_figures() {
     let section = with.split("<section id=\"change\">").nth(1).unwrap().split("</section>").next().unwrap();
     assert!(section.contains("Change since before &lt;"), "{section}");
     // Costs of nine volumes on the model, and measured; slowdowns of six; and the adjacent files.
-    let sentence = "Worse: s/GiB, model: HDD 7.2K of xfs (nearly full) 2.00× and slowdown, model: HDD 7.2K of xfs (nearly \
-                    full) 2.00×. Unchanged: 31 of 33 figures.";
-    assert!(section.contains(sentence), "{section}");
+    let sentence = "Age after 200 pulls: worse for xfs (nearly full) 2.00×; unchanged within 62% for btrfs and ext4. 31 of \
+                    33 figures are unchanged.";
     assert!(section.contains("<li>file system, mkfs_command: mkfs.xfs → mkfs.xfs -n &lt;</li>"), "{section}");
     assert_eq!(section.matches(">2.00×<").count(), 2, "{section}");
     let lead = with.split("class=\"lead\">").nth(1).unwrap();
@@ -252,6 +259,13 @@ fn baseline_shows_worse_and_unchanged_figures() {
         "{section}"
     );
     assert!(!page(None).contains("Change since"));
+    // With another seed the input is another one, and no difference is a verdict.
+    let unlike = vec!["plan, seed: 1 → 7".to_owned()];
+    let other = page(Some(Baseline { name: "before".to_owned(), results: other_seed, unlike }));
+    let lead = other.split("class=\"lead\">").nth(1).unwrap().split("</p>").next().unwrap();
+    assert!(lead.contains("The runs had different input (seed 1 → 7). Age after 200 pulls"), "{lead}");
+    assert!(lead.contains("differs for xfs (nearly full) 2.00×") && !lead.contains("worse"), "{lead}");
+    assert!(!other.contains(">worse</td>"), "no row has a verdict");
 }
 
 #[test]

@@ -6,13 +6,15 @@ use senesce_store::Role;
 
 use super::line::marker;
 use super::{Axis, Draw, Frame};
-use crate::format::{escape, number};
+use crate::format::{SecondsColumn, escape, figure, number};
 use crate::model::words;
 
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 16.0;
 /// Pixels between the marks of two volumes, if there is space.
 const MARK_STEP: f64 = 9.0;
+/// The same if arrows with values are between the marks.
+const CURE_STEP: f64 = 20.0;
 /// Pixels that a tick's label needs.
 const TICK_WIDTH: f64 = 32.0;
 /// The longest name of an arm that fits before its line, and the longest in full size.
@@ -69,11 +71,29 @@ impl Draw for DotPanel {
             for (role, value) in values {
                 let _ = write!(tip, "\n{}\t{}\t{}{}", role.name(), words(*role), number(*value), self.unit);
             }
-            // Each volume has its own height, so that equal values do not hide each other.
-            let step = (slot / 4.0).min(MARK_STEP);
-            let middle = (values.len().max(1) - 1) as f64 / 2.0;
+            // Each volume has its own height, so that equal values do not hide each other. A cured
+            // volume has the height of the aged one.
+            let heights: Vec<Role> = values.iter().map(|(role, _)| *role).filter(|role| !role.is_cured()).collect();
+            let lines = heights.len().max(if heights.is_empty() { values.len() } else { 1 });
+            let has_move = values.iter().any(|(role, _)| role.is_cured());
+            let step = if has_move { (slot / 4.0).min(CURE_STEP) } else { (slot / 4.0).min(MARK_STEP) };
+            let middle = (lines.max(1) - 1) as f64 / 2.0;
+            let height = |at: usize, role: Role| {
+                let at = if role.is_cured() {
+                    heights.iter().position(|known| *known == role.uncured()).unwrap_or(at.min(lines - 1))
+                } else {
+                    at
+                };
+                y + (at as f64 - middle) * step
+            };
+            for (at, (role, value)) in values.iter().enumerate().filter(|(_, (role, _))| role.is_cured()) {
+                let before = values.iter().find(|(known, _)| *known == role.uncured());
+                if let Some((_, before)) = before {
+                    svg.push_str(&self.arrow((*before, *value), (x(*before), x(*value)), height(at, *role), right));
+                }
+            }
             for (at, (role, value)) in values.iter().enumerate() {
-                let y = y + (at as f64 - middle) * step;
+                let y = height(at, *role);
                 let _ = write!(
                     svg,
                     r#"<g class="series {0}" data-role="{0}">{1}</g>"#,
@@ -89,6 +109,37 @@ impl Draw for DotPanel {
             );
         }
         svg
+    }
+}
+
+impl DotPanel {
+    /// An arrow from the value of a volume to that after its cure, with both values above it.
+    fn arrow(&self, (before, after): (f64, f64), (from, to): (f64, f64), y: f64, right: f64) -> String {
+        const HEAD: f64 = 5.0;
+        /// Half of the width of the label, px.
+        const HALF: f64 = 48.0;
+        let side = if to < from { 1.0 } else { -1.0 };
+        let tip = to + side * HEAD;
+        let middle = ((from + to) / 2.0).clamp(LEFT + HALF, right - HALF);
+        let values = if self.unit == " s" {
+            let unit = SecondsColumn::of([before, after]);
+            format!("{} → {}", unit.text(before), unit.text(after))
+        } else {
+            format!("{} → {}{}", figure(before), figure(after), self.unit)
+        };
+        if (to - from).abs() < 2.0 * HEAD {
+            // No arrow fits between equal values.
+            return format!(
+                r#"<text class="tick" x="{middle:.1}" y="{:.1}" text-anchor="middle">{values}</text>"#,
+                y - 7.0
+            );
+        }
+        let head =
+            format!("M{:.1},{:.1}L{tip:.1},{y:.1}L{:.1},{:.1}", tip + side * HEAD, y - 3.5, tip + side * HEAD, y + 3.5);
+        format!(
+            r#"<path class="axis move" fill="none" d="M{from:.1},{y:.1}L{tip:.1},{y:.1}{head}"/><text class="tick" x="{middle:.1}" y="{:.1}" text-anchor="middle">{values}</text>"#,
+            y - 7.0
+        )
     }
 }
 
@@ -119,6 +170,23 @@ mod tests {
         let mut found = heights(&draw(&alike));
         found.dedup();
         assert_eq!(found.len(), 3, "{found:?}");
+    }
+
+    #[test]
+    fn cure_has_an_arrow_with_both_values() {
+        let values = vec![(Role::Unaged, 1.5), (Role::Empty, 1.4), (Role::CuredEmpty, 0.285)];
+        let rows = vec![("a".to_owned(), values)];
+        let panel = DotPanel { title: "t".into(), x_label: "cold read, s", unit: " s", x: Axis::from_zero(2.0), rows };
+        let svg = panel.draw(&Frame::PAGE);
+        assert!(svg.contains(">1.40 s → 0.285 s<"), "{svg}");
+        let height = |class: &str| {
+            let mark = svg.split(&format!("class=\"series {class}\"")).nth(1).unwrap();
+            let number = |key: &str| {
+                mark.split(&format!(" {key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse::<f64>().unwrap()
+            };
+            number("y") + number("height") / 2.0
+        };
+        assert!((height("empty") - height("cured-empty")).abs() < 0.2, "both are on one line: {svg}");
     }
 
     #[test]

@@ -52,8 +52,10 @@ impl Frame {
 
     /// The least N with which every Nth of `labels` labels, `label` px wide, fits in `length` px.
     pub(crate) fn every(length: f64, labels: usize, label: f64) -> usize {
-        let step = length / labels.saturating_sub(1).max(1) as f64;
-        (label / step.max(0.1)).ceil().max(1.0) as usize
+        let parts = labels.saturating_sub(1).max(1);
+        let least = (label / (length / parts as f64).max(0.1)).ceil().max(1.0) as usize;
+        // The last label is the end of the axis, if that costs few of the others.
+        (least..=least * 2).find(|every| parts.is_multiple_of(*every)).unwrap_or(least)
     }
 
     /// The title of a panel; smaller, or cut, if it is too long for the panel.
@@ -79,7 +81,7 @@ impl Frame {
     pub(crate) fn draw_y_label(&self, svg: &mut String, label: &str) {
         if self.has_y_label {
             let (class, text) = self.axis_text(label);
-            let _ = write!(svg, r#"<text class="{class}" x="0" y="32">{}</text>"#, escape(text));
+            let _ = write!(svg, r#"<text class="{class}" x="0" y="32">{}</text>"#, escape(&text));
         }
     }
 
@@ -91,23 +93,31 @@ impl Frame {
             let _ = write!(
                 svg,
                 r#"<text class="{class}" x="{middle}" y="{y}" text-anchor="middle">{}</text>"#,
-                escape(text)
+                escape(&text)
             );
         }
     }
 
     /// The title of an axis with its class: smaller, or its first part, if it is too long.
-    fn axis_text<'t>(&self, label: &'t str) -> (&'static str, &'t str) {
+    fn axis_text(&self, label: &str) -> (&'static str, String) {
         const LETTER: f64 = 6.4;
         const SMALL: f64 = 5.7;
         let fits = |text: &str, letter: f64| text.chars().count() as f64 * letter <= self.width;
-        let short = || label.split([',', '(']).next().unwrap_or(label).trim_end();
-        match label {
-            label if fits(label, LETTER) => ("axis-label", label),
-            label if fits(label, SMALL) => ("axis-label small-label", label),
-            _ if fits(short(), LETTER) => ("axis-label", short()),
-            _ => ("axis-label small-label", short()),
+        let short = || {
+            let first = label.split([',', '(']).next().unwrap_or(label).trim_end();
+            // Without this word, a modelled cost reads as a measured one.
+            if label.contains("(model") { format!("{first} (model)") } else { first.to_owned() }
+        };
+        let tries = [label.to_owned(), label.replace("seconds per GiB", "s/GiB"), short()];
+        for text in tries {
+            if fits(&text, LETTER) {
+                return ("axis-label", text);
+            }
+            if fits(&text, SMALL) {
+                return ("axis-label small-label", text);
+            }
         }
+        ("axis-label small-label", short().replace("seconds per GiB", "s/GiB"))
     }
 }
 
@@ -149,5 +159,25 @@ pub(crate) trait Draw {
     /// Whether the panel is at least as high as wide, so that panels are beside each other.
     fn is_upright(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_axis_keeps_the_word_model() {
+        let of = |width| Frame { width, ..Frame::PAGE }.axis_text("seconds per GiB (model)").1;
+        assert_eq!(of(300.0), "seconds per GiB (model)");
+        assert_eq!(of(105.0), "s/GiB (model)");
+        assert_eq!(of(40.0), "s/GiB (model)");
+    }
+
+    #[test]
+    fn last_label_is_the_end_of_the_axis() {
+        // Five labels in 100 px of which each needs 36: 0 and 4 instead of 0 and 3.
+        assert_eq!(Frame::every(100.0, 5, 60.0), 4);
+        assert_eq!(Frame::every(400.0, 5, 36.0), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! A panel of lines over checkpoints: one line per volume, each with its own dash and marker; its
 //! colour is the volume's, or its file system's where a panel holds several.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use senesce_store::Role;
@@ -19,6 +20,10 @@ const TICK_WIDTH: f64 = 36.0;
 const SAMPLES: usize = 30;
 /// The least distance between labels at the ends of lines, px.
 const LABEL_STEP: f64 = 14.0;
+/// Half of the width of the word `invalid`, px.
+const WORD: f64 = 18.0;
+/// A label that is farther from its point has a line to it, px.
+const NEAR: f64 = 5.0;
 /// Longer names have small letters.
 const LETTERS: usize = 11;
 
@@ -107,6 +112,7 @@ impl Place<'_> {
         for series in &self.series {
             self.draw_series(&mut svg, series);
         }
+        self.draw_invalid(&mut svg);
         // Names that would cover each other help no reader; the legend has them.
         let names = self.series.len() + usize::from(self.reference.is_some());
         if self.frame.has_end_labels && (names as f64 - 1.0) * LABEL_STEP <= self.frame.plot {
@@ -177,7 +183,9 @@ impl Place<'_> {
             }
             stretches.last_mut().expect("there is always one stretch").push(point);
         }
-        for stretch in stretches.iter().filter(|stretch| stretch.len() > 1) {
+        // A line through two points only would show a course that is not known.
+        let is_known = series.points.len() > 2;
+        for stretch in stretches.iter().filter(|stretch| is_known && stretch.len() > 1) {
             let path: Vec<_> = stretch
                 .iter()
                 .map(|point| format!("{:.1},{:.1}", self.x(point.pulls), self.y(point.spread.median)))
@@ -207,13 +215,7 @@ impl Place<'_> {
             svg.push_str(&arm_marker(&series.colour, x, y).unwrap_or_else(|| marker(series.role, x, y)));
         }
         for (pulls, _) in &series.invalid {
-            // Crosses of several volumes are stacked.
-            let rise = match series.role {
-                Role::Full | Role::CuredFull => 6.0,
-                Role::Empty | Role::CuredEmpty => 15.0,
-                Role::Unaged => 24.0,
-            };
-            let (x, y) = (self.x(*pulls), self.frame.base() - rise);
+            let (x, y) = (self.x(*pulls), self.frame.base() - cross_rise(series.role));
             let (left, right, top, bottom) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
             let _ = write!(
                 svg,
@@ -221,6 +223,26 @@ impl Place<'_> {
             );
         }
         svg.push_str("</g>");
+    }
+
+    /// The word above the crosses of a checkpoint: their height is not a value.
+    fn draw_invalid(&self, svg: &mut String) {
+        let mut rises: BTreeMap<u64, f64> = BTreeMap::new();
+        for series in &self.series {
+            for (pulls, _) in &series.invalid {
+                let rise = rises.entry(*pulls).or_default();
+                *rise = rise.max(cross_rise(series.role));
+            }
+        }
+        for (pulls, rise) in rises {
+            let (x, y) = (self.x(pulls), self.frame.base() - rise - 7.0);
+            let anchor = match x {
+                x if x < LEFT + WORD => "start",
+                x if x > self.right() - WORD => "end",
+                _ => "middle",
+            };
+            let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">invalid</text>"#);
+        }
     }
 
     fn draw_end_labels(&self, svg: &mut String) {
@@ -238,8 +260,12 @@ impl Place<'_> {
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let places =
             spread_out(&labels.iter().map(|label| label.0).collect::<Vec<_>>(), self.frame.top(), self.frame.base());
-        for ((_, text, class), y) in labels.iter().zip(places) {
+        for ((wanted, text, class), y) in labels.iter().zip(places) {
             let x = self.right() + 9.0;
+            if (y - wanted).abs() > NEAR {
+                let (from, to) = (self.right() + 3.0, x - 1.5);
+                let _ = write!(svg, r#"<line class="axis" x1="{from}" x2="{to}" y1="{wanted:.1}" y2="{y:.1}"/>"#);
+            }
             let _ = write!(svg, r#"<text {class} x="{x}" y="{:.1}">{}</text>"#, y + 4.0, escape(text));
         }
     }
@@ -291,6 +317,16 @@ impl Place<'_> {
     }
 }
 
+/// The height of the cross of an invalid cell above the x axis, px. Crosses of several volumes are
+/// stacked.
+fn cross_rise(role: Role) -> f64 {
+    match role {
+        Role::Full | Role::CuredFull => 6.0,
+        Role::Empty | Role::CuredEmpty => 15.0,
+        Role::Unaged => 24.0,
+    }
+}
+
 /// A name that fits after the end of its line, in small letters if it is long.
 fn shortened(name: &str) -> String {
     const FITS: usize = 14;
@@ -309,9 +345,9 @@ pub(crate) fn marker(role: Role, x: f64, y: f64) -> String {
     };
     match role {
         Role::Full => circle(3.0),
-        Role::CuredFull => circle(2.0),
+        Role::CuredFull => circle(3.4),
         Role::Empty => square(5.6),
-        Role::CuredEmpty => square(4.0),
+        Role::CuredEmpty => square(6.4),
         Role::Unaged => {
             let (left, right, top, bottom) = (x - 3.6, x + 3.6, y - 3.6, y + 3.6);
             format!(

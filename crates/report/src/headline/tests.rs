@@ -20,6 +20,12 @@ fn add(model: &mut Model, arm: &str, modelled: [f64; 2], measured: [f64; 2], cou
     model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor, figures: 11 })));
 }
 
+/// The factors of a tile as text.
+fn factors(figure: &KeyFigure) -> String {
+    let text = |(factor, volume): &(String, &str)| format!("{factor} {volume}").trim_end().to_owned();
+    figure.factors.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
 #[test]
 fn the_modelled_effect_leads_noise_does_not_count() {
     let results = Results::default();
@@ -33,20 +39,21 @@ fn the_modelled_effect_leads_noise_does_not_count() {
         "After 1,000 pulls, xfs takes 12× as long to read as a fresh copy on a modelled HDD 7.2K, btrfs 7.2× (nearly full) \
          and 5.3× (roomy), ext4 1.8× (nearly full) and 1.5× (roomy)."
     );
-    assert_eq!(said[1], "Modelled from where the blocks are, not measured.");
+    assert_eq!(said[1], "Seconds to read a GiB of the aged tree: xfs 9.00 (nearly full); btrfs 9.00; ext4 9.00.");
+    assert_eq!(said[2], "Modelled from where the blocks are, not measured.");
     assert_eq!(
-        said[2],
+        said[3],
         "Measured on this machine, times a fresh copy: ext4 nearly full 1.9× (n = 5; fresh copies vary 1.3×). And no \
          measurable difference: ext4 roomy 1.19× (n = 5; fresh copies vary 1.3×); btrfs nearly full 1.05×, roomy 0.935× \
          (n = 1; fresh copies vary 1.6×); xfs nearly full 0.589×, roomy 0.964× (n = 1; fresh copies vary 2.8×)."
     );
-    assert_eq!(said.len(), 3);
+    assert_eq!(said.len(), 4);
     let figures = key_figures(&model);
-    let shown: Vec<_> = figures.iter().map(|figure| (figure.arm.as_str(), figure.factor.as_str())).collect();
-    assert_eq!(shown, [("xfs", "12×"), ("btrfs", "5.3–7.2×"), ("ext4", "1.5–1.8×")]);
-    let devices: Vec<_> = figures.iter().map(|figure| figure.device.as_str()).collect();
-    let ranges = "HDD 7.2K, modelled: roomy to nearly full";
-    assert_eq!(devices, ["HDD 7.2K, modelled", ranges, ranges]);
+    let shown: Vec<_> = figures.iter().map(|figure| (figure.arm.as_str(), factors(figure))).collect();
+    let expected =
+        [("xfs", "12×"), ("btrfs", "7.2× nearly full, 5.3× roomy"), ("ext4", "1.8× nearly full, 1.5× roomy")];
+    assert_eq!(shown, expected.map(|(arm, factors)| (arm, factors.to_owned())));
+    assert!(figures.iter().all(|figure| figure.device == "HDD 7.2K, modelled" && figure.cost == "9.00 s/GiB"));
     assert!(figures.iter().all(|figure| figure.is_difference));
     assert_eq!(why_folded(&model), None, "ext4 was measured to be slower");
     model.arms.retain(|(arm, _)| arm != "ext4");
@@ -66,8 +73,9 @@ fn devices_follow_if_there_are_few_arms() {
     model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
     let figures = key_figures(&model);
     let shown: Vec<_> =
-        figures.iter().map(|figure| (figure.device.as_str(), figure.factor.as_str(), figure.is_difference)).collect();
-    assert_eq!(shown, [("HDD 7.2K, modelled", "12×", true), ("SSD, modelled: nearly full", "1.0×", false)]);
+        figures.iter().map(|figure| (figure.device.as_str(), factors(figure), figure.is_difference)).collect();
+    let expected = [("HDD 7.2K, modelled", "12×", true), ("SSD, modelled", "1.0× nearly full", false)];
+    assert_eq!(shown, expected.map(|(device, factors, is_difference)| (device, factors.to_owned(), is_difference)));
     // Without a model, only a measured difference is a key figure.
     model.modelled.clear();
     assert_eq!(key_figures(&model), []);
@@ -118,19 +126,19 @@ fn arms_without_a_difference_are_named() {
     let mut model = Model::compute(&results);
     let first = |model: &Model| headline(model).swap_remove(0);
     add(&mut model, "ext4", [1.01, 0.9], [1.0, 1.0], N_1, Some(1.1));
-    let alike = "After 1,000 pulls, no measurable difference from a fresh copy on a modelled HDD 7.2K: ext4 (0.90–1.0×, roomy to nearly full).";
+    let alike = "After 1,000 pulls, no measurable difference from a fresh copy on a modelled HDD 7.2K: ext4 (1.0× nearly full, 0.90× roomy).";
     assert_eq!(first(&model), alike);
     add(&mut model, "zfs", [0.5, 1.0], [1.0, 1.0], N_1, Some(1.1));
     assert_eq!(
         first(&model),
-        "After 1,000 pulls, less time to read than a fresh copy on a modelled HDD 7.2K: zfs (0.50–1.0×, nearly full to \
-         roomy); no measurable difference: ext4 (0.90–1.0×, roomy to nearly full)."
+        "After 1,000 pulls, less time to read than a fresh copy on a modelled HDD 7.2K: zfs (0.50× nearly full, 1.0× \
+         roomy); no measurable difference: ext4 (1.0× nearly full, 0.90× roomy)."
     );
     add(&mut model, "xfs", [2.0, 2.04], [1.0, 1.0], N_1, Some(1.1));
     assert_eq!(
         first(&model),
         "After 1,000 pulls, xfs takes 2.0× as long to read as a fresh copy on a modelled HDD 7.2K; less time than a fresh \
-         copy: zfs (0.50–1.0×, nearly full to roomy); no measurable difference: ext4 (0.90–1.0×, roomy to nearly full)."
+         copy: zfs (0.50× nearly full, 1.0× roomy); no measurable difference: ext4 (1.0× nearly full, 0.90× roomy)."
     );
 }
 
@@ -172,4 +180,53 @@ fn settled_volumes_show_smaller_differences() {
     assert!(first(&model).contains("no measurable difference"), "{}", first(&model));
     model.settles = true;
     assert!(first(&model).contains("xfs takes 1.3× (nearly full) and 1.1× (roomy) as long"), "{}", first(&model));
+}
+
+#[test]
+fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "ext4", [0.98, 0.98], [3.0, 3.0], 5, Some(1.1));
+    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
+        for ((_, _), line) in lines.iter_mut().filter(|((arm, _), _)| arm == "ext4") {
+            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
+        }
+    }
+    let said = headline(&model);
+    assert_eq!(
+        said[0],
+        "After 1,000 pulls, xfs takes 6.6× (nearly full) and 7.3× (roomy) as long to read as a fresh copy on a modelled \
+         HDD 7.2K; no valid result at 1,000 pulls: ext4."
+    );
+    assert!(said[1..].iter().all(|sentence| !sentence.contains("ext4")), "{said:?}");
+    let figures = key_figures(&model);
+    let shown: Vec<_> =
+        figures.iter().map(|figure| (figure.arm.as_str(), factors(figure), figure.is_difference)).collect();
+    let expected = [("xfs", "6.6× nearly full, 7.3× roomy", true), ("ext4", "–", false)];
+    assert_eq!(shown, expected.map(|(arm, factors, is_difference)| (arm, factors.to_owned(), is_difference)));
+    assert_eq!(figures[1].cost, "no valid result at 1,000 pulls");
+}
+
+#[test]
+fn cheapest_arm_that_writes_much_says_so() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.7, 7.0], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "btrfs", [2.0, 1.9], [1.0, 1.0], N_1, Some(1.1));
+    let costs = model.modelled.get_mut("model: HDD 7.2K").unwrap();
+    for (arm, role, cost) in [
+        ("xfs", Role::Full, 78.0),
+        ("xfs", Role::Empty, 81.0),
+        ("btrfs", Role::Full, 51.2),
+        ("btrfs", Role::Empty, 48.0),
+    ] {
+        costs.insert((arm.to_owned(), role), [(1000, Spread { count: 1, median: cost, ..Spread::default() })].into());
+    }
+    let second = |model: &Model| headline(model).swap_remove(1);
+    let order = "Seconds to read a GiB of the aged tree: btrfs 51.2 (nearly full) and 48.0 (roomy); xfs 78.0 and 81.0.";
+    assert_eq!(second(&model), order);
+    model.write_amplification_of_all =
+        [(("btrfs".to_owned(), Role::Full), 12.6), (("xfs".to_owned(), Role::Full), 1.6)].into();
+    assert_eq!(second(&model), format!("{order} btrfs writes 12.6 bytes for each byte of content, xfs 1.60."));
 }
