@@ -10,6 +10,7 @@ use senesce_store::{Results, Role};
 use serde::Serialize;
 
 use super::in_order;
+use crate::devices::short;
 
 /// The costs of one arm at its last checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -141,6 +142,15 @@ impl Atlas {
         file_systems.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.cmp(b)));
         atlas.file_systems = file_systems;
         Some(atlas)
+    }
+
+    /// The name of a device for readers: that of its model, if all its costs are of one, else that
+    /// of the plan.
+    pub(super) fn label<'a>(&'a self, device: &'a str) -> &'a str {
+        let of_device = self.figures.iter().filter(|task| task.device == device);
+        let mut models = of_device.map(|task| task.costs.series.split_once(' ').filter(|(how, _)| *how != METHODS[2]));
+        let Some(Some((_, first))) = models.next() else { return device };
+        if models.all(|model| model.is_some_and(|(_, model)| model == first)) { short(first) } else { device }
     }
 
     /// The geometric mean of the slowdowns of a file system over its workloads.

@@ -1,21 +1,24 @@
 //! The page of a campaign: a heat map of slowdowns by file system and workload, and the order of
 //! the file systems, fresh and aged.
 
+mod contrast;
 mod figures;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Value, context};
-use senesce_core::statistics::{Change, compute_ranking, compute_rows};
+use senesce_core::statistics::{Change, ENOUGH_FIGURES, Spread, compute_ranking, compute_rows};
 use senesce_store::Results;
 
+use self::contrast::text_colours;
 use self::figures::{Atlas, RelativeCosts, Slowdown};
 use crate::{
     Error,
     csv::{Csv, exact},
-    format::{figure, page_json},
+    format::{count, figure, list, page_json},
     html::style,
     page::render_page,
+    warnings::shortened_reason,
 };
 
 /// Renders the merged results of a campaign as one HTML page that loads no other file. Returns the
@@ -32,6 +35,8 @@ pub fn render_campaign(results: &Results) -> Result<String, Error> {
         description => description.map(|row| row.value.as_str()),
         version => results.run.senesce_version.as_str(),
         lead => lead(&atlas),
+        warnings => warnings(&atlas),
+        most => most(&atlas).map(figure),
         tasks => atlas.figures.len(),
         kernels => kernels(&atlas),
         maps,
@@ -45,25 +50,38 @@ pub fn render_campaign(results: &Results) -> Result<String, Error> {
     render_page("campaign.html", include_str!("../../assets/campaign.html"), context)
 }
 
-/// The largest and the smallest slowdown, in two sentences.
+/// The largest slowdown of each device, in one sentence.
 fn lead(atlas: &Atlas) -> String {
-    let mut all: Vec<(&(String, String, String), f64)> =
-        atlas.slowdowns.iter().map(|(key, slowdown)| (key, slowdown.spread.median)).collect();
-    all.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (Some((best, least)), Some((worst, most))) = (all.first(), all.last()) else {
-        return "No task has a slowdown.".to_owned();
+    let worst = |device: &String| {
+        let of_device = atlas.slowdowns.iter().filter(|((of, ..), _)| of == device);
+        let (key, slowdown) = of_device.max_by(|a, b| a.1.spread.median.total_cmp(&b.1.spread.median))?;
+        let on = if device.is_empty() { String::new() } else { format!(" on {}", atlas.label(device)) };
+        Some(format!("{}× for {} under {}{on}", figure(slowdown.spread.median), key.1, key.2))
     };
-    let name = |(device, file_system, workload): &(String, String, String)| match device.is_empty() {
-        true => format!("{file_system} under {workload}"),
-        false => format!("{file_system} under {workload} on {device}"),
-    };
-    format!(
-        "The largest slowdown of a cold read is {} times a fresh copy, for {}. The smallest is {} times, for {}.",
-        figure(*most),
-        name(worst),
-        figure(*least),
-        name(best),
-    )
+    let worst: Vec<String> = atlas.devices.iter().filter_map(worst).collect();
+    match worst.is_empty() {
+        true => "No task has a slowdown.".to_owned(),
+        false => format!("The largest slowdown of a cold read against a fresh copy: {}.", list(&worst)),
+    }
+}
+
+/// What a reader must know before the figures: tasks without a slowdown.
+fn warnings(atlas: &Atlas) -> Vec<String> {
+    let Some((arm, reason)) = atlas.failed.first() else { return Vec::new() };
+    let (failed, all) = (atlas.failed.len(), atlas.failed.len() + atlas.figures.len());
+    vec![format!(
+        "{} of {} tasks {} no slowdown (the first: {arm}: {}). All figures leave out such tasks; the list is at the end of \
+         the page.",
+        count(failed as u64),
+        count(all as u64),
+        if failed == 1 { "has" } else { "have" },
+        shortened_reason(reason)
+    )]
+}
+
+/// The largest slowdown.
+fn most(atlas: &Atlas) -> Option<f64> {
+    atlas.slowdowns.values().map(|slowdown| slowdown.spread.median).max_by(f64::total_cmp)
 }
 
 /// The kernels with their releases.
@@ -76,34 +94,54 @@ fn kernels(atlas: &Atlas) -> String {
 
 /// The heat map of a device.
 fn map(atlas: &Atlas, device: &str) -> Value {
+    let most = most(atlas).unwrap_or(1.0);
     let cell = |file_system: &String, workload: &String| {
         let key = (device.to_owned(), file_system.clone(), workload.clone());
         match atlas.slowdowns.get(&key) {
             None => {
                 context! { text => "–", heat => Value::UNDEFINED, title => format!("{file_system}, {workload}: no result") }
             }
-            Some(Slowdown { spread, .. }) => context! {
-                text => figure(spread.median),
-                heat => heat(spread.median),
-                title => format!(
-                    "{file_system}, {workload}: {} times a fresh copy, {} to {} in {} runs",
-                    figure(spread.median), figure(spread.min), figure(spread.max), spread.count
-                ),
-            },
+            Some(Slowdown { spread, .. }) => {
+                let heat = heat(spread.median, most);
+                context! {
+                    text => format!("{}×", figure(spread.median)),
+                    heat,
+                    colours => text_colours(heat),
+                    sure => range(spread),
+                    title => format!("{file_system}, {workload}: {}× a fresh copy, {}", figure(spread.median), range(spread)),
+                }
+            }
         }
     };
     let rows = atlas.file_systems.iter().map(|file_system| {
         let cells: Vec<Value> = atlas.workloads.iter().map(|workload| cell(file_system, workload)).collect();
-        let mean = atlas.mean_slowdown(device, file_system).map_or("–".to_owned(), figure);
-        context! { file_system => file_system.as_str(), cells, mean }
+        let mean =
+            atlas.mean_slowdown(device, file_system).map_or("–".to_owned(), |mean| format!("{}×", figure(mean)));
+        let is_it = |(of, name, _): &&(String, String, String)| of == device && name == file_system;
+        let (have, all) = (atlas.slowdowns.keys().filter(is_it).count(), atlas.workloads.len());
+        // A mean over fewer workloads cannot be compared with the others.
+        let part = (have < all).then(|| format!("{have} of {all}"));
+        context! { file_system => file_system.as_str(), cells, mean, part }
     });
-    context! { device, rows => rows.collect::<Vec<_>>(), workloads => &atlas.workloads }
+    context! { device => atlas.label(device), rows => rows.collect::<Vec<_>>(), workloads => &atlas.workloads }
 }
 
-/// The share of the colour, percent: none at 1, half at 2.6, all at 7 and more.
-fn heat(slowdown: f64) -> u64 {
-    const MOST: f64 = 7.0;
-    (slowdown.max(1.0).ln() / MOST.ln() * 100.0).min(100.0).round() as u64
+/// The share of the colour, percent, on a logarithmic scale: none at 1, all at the largest
+/// slowdown. A scale ends at 2 or above, so that small slowdowns stay pale.
+fn heat(slowdown: f64, most: f64) -> u64 {
+    const LEAST: f64 = 2.0;
+    (slowdown.max(1.0).ln() / most.max(LEAST).ln() * 100.0).min(100.0).round() as u64
+}
+
+/// The interval of a median and the number of values. One value has none, and few have their range:
+/// `n = 1`, `range 3.22 to 10.2, n = 2`, `95% 3.00 to 4.00, n = 5`.
+fn range(spread: &Spread) -> String {
+    let n = spread.count;
+    match n {
+        0 | 1 => format!("n = {n}"),
+        few if few < ENOUGH_FIGURES => format!("range {} to {}, n = {n}", figure(spread.min), figure(spread.max)),
+        _ => format!("95% {} to {}, n = {n}", figure(spread.interval_low), figure(spread.interval_high)),
+    }
 }
 
 /// The order of file systems on a device. `None`: fewer than two have results.
@@ -117,10 +155,8 @@ fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
             let spread = if aged { &row.aged } else { row.unaged.as_ref()? };
             Some(context! {
                 name => name.as_str(),
-                median => figure(spread.median),
-                low => figure(spread.interval_low),
-                high => figure(spread.interval_high),
-                count => spread.count,
+                cost => format!("{}×", figure(spread.median)),
+                sure => range(spread),
             })
         };
         names.iter().filter_map(row).collect()
@@ -131,7 +167,7 @@ fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
     let is_ranked = |name: &&String| all.iter().any(|figures| figures.name == **name);
     let unranked: Vec<String> = atlas.file_systems.iter().filter(|name| !is_ranked(name)).cloned().collect();
     Some(context! {
-        device,
+        device => atlas.label(device),
         fresh => order(&ranking.unaged, false),
         aged => order(&ranking.aged, true),
         changes => ranking.changes.iter().map(change).collect::<Vec<_>>(),
@@ -191,10 +227,21 @@ mod tests {
     #[test]
     fn page_has_a_cell_for_each_pair() {
         let page = render_campaign(&results()).unwrap();
-        assert!(page.contains("ext4, git: 2.00 times a fresh copy, 2.00 to 2.00 in 2 runs"), "{page}");
-        assert!(page.contains("xfs, git: 4.00 times"), "{page}");
+        assert!(page.contains("ext4, git: 2.00× a fresh copy, range 2.00 to 2.00, n = 2"), "{page}");
+        assert!(page.contains("xfs, git: 4.00×"), "{page}");
         assert!(page.contains("xfs, mail: no result"), "{page}");
         assert!(page.contains("the disk is gone"), "{page}");
+        // The ranking has one workload, and one value has no interval.
+        assert!(page.contains("4.00× (n = 1)") && !page.contains("4.00 to 4.00, 1"), "{page}");
+        let warnings = page.split("class=\"warnings\"").nth(1).unwrap();
+        assert!(
+            warnings.contains("2 of 8 tasks have no slowdown (the first: xfs.mail.s1: the disk is gone)"),
+            "{page}"
+        );
+        assert!(page.contains("4.00× <small>(1 of 2)</small>"), "a mean over fewer workloads: {page}");
+        assert!(page.contains("<span>4.00×</span>"), "the scale ends at the largest slowdown: {page}");
+        // The device has its name, as on other pages, and not that of its preset.
+        assert!(page.contains("Slowdown by file system and workload: d<") && !page.contains(": hdd-7200<"), "{page}");
         assert!(page.contains("Kernels: host 6.1."), "{page}");
         assert!(page.contains("Left out, because a file system has no result: mail."), "{page}");
         assert_eq!(page, render_campaign(&results()).unwrap());
@@ -209,7 +256,17 @@ mod tests {
 
     #[test]
     fn more_heat_is_a_larger_slowdown() {
-        assert_eq!([0.9, 1.0, 7.0, 70.0].map(heat), [0, 0, 100, 100]);
-        assert!(heat(2.0) < heat(3.0));
+        assert_eq!([0.9, 1.0, 14.9].map(|slowdown| heat(slowdown, 14.9)), [0, 0, 100]);
+        assert!(heat(2.0, 14.9) < heat(3.0, 14.9) && heat(10.2, 14.9) < heat(14.9, 14.9));
+        assert!(heat(1.04, 1.04) < 10, "a small slowdown is pale");
+    }
+
+    #[test]
+    fn few_values_have_a_range_and_one_has_none() {
+        let of =
+            |values: &[f64]| range(&senesce_core::statistics::compute_spread(values, senesce_core::Seed(1)).unwrap());
+        assert_eq!(of(&[0.611]), "n = 1");
+        assert_eq!(of(&[3.22, 10.2]), "range 3.22 to 10.2, n = 2");
+        assert!(of(&[1.0, 2.0, 3.0, 4.0]).starts_with("95% "), "{}", of(&[1.0, 2.0, 3.0, 4.0]));
     }
 }
