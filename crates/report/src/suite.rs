@@ -48,6 +48,7 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
         unit => capitalised(&text(&results["unit"])),
         base => page.file_systems.first().cloned().unwrap_or_default(),
         verdicts => page.verdicts(),
+        key_figures => page.key_figures(),
         warnings => page.warnings(),
         arms => page.file_systems.iter().map(|name| context! { name => name.as_str(), class => class(&page.classes, name) }).collect::<Vec<_>>(),
         figures => page.personalities.iter().map(|name| page.figure(name)).collect::<Vec<_>>(),
@@ -158,15 +159,44 @@ impl<'a> Page<'a> {
                 0 => "none of them".to_owned(),
                 sure => format!("{sure} of them"),
             };
-            verdicts.push(format!(
-                "Aging changes the order of the file systems in {changed} of {} cases, {sure} beyond chance.",
-                rankings().count(),
-            ));
+            verdicts.push(match changed {
+                0 => "Aging does not change the order of the file systems.".to_owned(),
+                _ => format!(
+                    "Aging changes the order of the file systems in {changed} of {} cases, {sure} beyond chance.",
+                    rankings().count(),
+                ),
+            });
         }
         if verdicts.is_empty() {
             verdicts.push("Nothing aged was measured.".to_owned());
         }
         verdicts
+    }
+
+    /// The largest losses of rate against the own fresh volume, one for each personality: at most
+    /// three.
+    fn key_figures(&self) -> Vec<Value> {
+        const MOST: usize = 3;
+        let worst = |personality: &String| {
+            let aged = list(&self.results["figures"])
+                .filter(|entry| entry["state"] != "fresh" && entry["personality"] == personality.as_str());
+            aged.filter_map(|entry| Some((entry["own"]["ratio"].as_f64().filter(|ratio| ratio.is_finite())?, entry)))
+                .min_by(|(one, _), (other, _)| one.total_cmp(other))
+        };
+        let mut found: Vec<_> = self.personalities.iter().filter_map(worst).collect();
+        found.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        let tile = |(ratio, entry): &(f64, &Json)| {
+            let own = &entry["own"];
+            let includes_one =
+                own["low"].as_f64().is_none_or(|low| low <= 1.0) && own["high"].as_f64().is_none_or(|high| high >= 1.0);
+            context! {
+                share => format!("{}%", number((ratio * 100.0).round())),
+                name => format!("{} on {}", text(&entry["personality"]), text(&entry["file_system"])),
+                aged => format!("of its own fresh rate, aged by {}", text(&entry["state"])),
+                is_difference => !includes_one,
+            }
+        };
+        found.iter().take(MOST).map(tile).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
