@@ -26,10 +26,18 @@
     };
     return [channel(0), channel(8), channel(4)];
   };
-  const TREE = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+  // On dark paper the scale starts lighter, on light paper it ends darker, so that no file looks free.
+  const SCALES = {
+    light: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [82, 180, 86], [222, 184, 8]],
+    dark: [[158, 98, 200], [98, 124, 208], [44, 164, 158], [110, 210, 106], [253, 231, 37]],
+  };
+  const isDark = () => theme("--paper").reduce((sum, channel) => sum + channel, 0) < 384;
+  let TREE = SCALES.light;
   // None of them is like the grey of free space.
   const HEAT = [[255, 233, 148], [254, 178, 76], [227, 60, 40], [104, 0, 62]];
-  const mostExtents = Math.max(2, ...extents);
+  // The pieces of the file that has most of a cell: two whole files in one cell are not fragmented.
+  const pieces = (index) => files.get(owner[index])?.extents ?? 1;
+  const mostPieces = owner.reduce((largest, number) => Math.max(largest, files.get(number)?.extents ?? 1), 1);
   const most = owner.reduce((largest, number) => Math.max(largest, number ?? 0), 1);
   const times = modified.filter((time, index) => used[index] > 0).sort((a, b) => a - b);
   const rank = (time) => {
@@ -65,8 +73,10 @@
       scale: (share) => mix(TREE, share),
     },
     extents: {
-      legend: `Colour: how many extents are in the cell, from 1 to ${mostExtents.toLocaleString("en")}, on a logarithmic scale.`,
-      colour: (index) => mix(HEAT, Math.log2(Math.max(1, extents[index])) / Math.log2(mostExtents)),
+      legend: mostPieces > 1
+        ? `Colour: how many extents the file has that holds most of the cell, from 1 to ${mostPieces.toLocaleString("en")}, on a logarithmic scale.`
+        : "Colour: how many extents the file has that holds most of the cell. Each of these files is in one extent.",
+      colour: (index) => mix(HEAT, Math.log2(Math.max(1, pieces(index))) / Math.log2(Math.max(2, mostPieces))),
       scale: (share) => mix(HEAT, share),
     },
   };
@@ -79,7 +89,9 @@
     entry.append(colour, text);
     return entry;
   };
-  const kinds = knowsFree ? [swatch("--faint", "free"), swatch("--axis", "metadata, other files")] : [swatch("--faint", "free, metadata, other files")];
+  const kinds = knowsFree ? [swatch("--paper", "free"), swatch("--axis", "metadata, other files")] : [swatch("--paper", "free, metadata, other files")];
+  const partly = swatch("--paper", "partly filled by files");
+  kinds.unshift(partly);
   kinds.push(swatch("", "no part of the volume"));
   document.getElementById("map-kinds").replaceChildren(...kinds);
   let chosen = null, isPinned = false;
@@ -101,7 +113,10 @@
   };
   const view = senesceMap.view(canvas, part.side, { over, pick: (place) => place && !isPinned && choose(...place) });
   const paint = () => {
-    const blank = theme("--faint"), other = theme("--axis");
+    const blank = theme("--paper"), other = theme("--axis");
+    TREE = isDark() ? SCALES.dark : SCALES.light;
+    const shade = (share) => `rgb(${fade(modes[mode].scale(0.4), share, blank).join(" ")})`;
+    partly.querySelector("i").style.background = `linear-gradient(to right, ${shade(0)}, ${shade(1)})`;
     view.paint((point) => {
       const index = part.at[point];
       if (index < 0) return null;

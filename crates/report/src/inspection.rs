@@ -41,15 +41,20 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
     let map = &inspection["map"];
     let modes = [("tree", "Place in the tree"), ("directory", "Directory"), ("age", "Age"), ("extents", "Extents")];
     let first = inspection["costs"][0]["device"].as_str().unwrap_or("the first device");
+    // A ratio of a few milliseconds says little, so a row has its share of the whole read.
+    let whole = inspection["costs"][0]["seconds"]["as_it_lies"].as_f64().filter(|whole| *whole > 0.0);
     let losers = |key: &str, title: &str, what: &str, order: &str| {
+        let is_directory = key == "worst_directories";
         context! {
+            whole => whole.map(format_seconds),
+            is_directory => is_directory,
             key => key,
             title => title,
             caption => format!(
                 "Time that a cold read loses {what}, against a fresh copy ({}). {order} A row shows its cells on the map.",
                 short(first)
             ),
-            rows => rows_of(&inspection[key], |loser| loser_row(&inspection["target"], loser)),
+            rows => rows_of(&inspection[key], |loser| loser_row(target, loser, whole, is_directory)),
         }
     };
     let values = context! {
@@ -78,6 +83,8 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         modes => modes.map(|(name, label)| context! { name => name, label => label }),
         map => context! { cell => size(&map["cell_bytes"]) },
         cost_bars => cost_bars(inspection),
+        refusal => inspection_verdict::refusal(inspection).map(|refusal| inspection_verdict::with_code(&refusal)),
+        own_read_ahead_kib => target["device_read_ahead_kib"].as_u64().filter(|own| Some(*own) != target["read_ahead_kib"].as_u64()),
         cost_csv => cost_csv(&inspection["costs"]),
         costs => rows_of(&inspection["costs"], cost_row),
         losers => [
@@ -107,8 +114,13 @@ fn size(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), bytes)
 }
 
+/// A score. One that is not quite 1 does not read as 1.00.
 fn score(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), figure)
+    match value.as_f64() {
+        None => "–".to_owned(),
+        Some(score) if (0.9995..1.0).contains(&score) => format!("{:.4}", (score * 1e4).floor() / 1e4),
+        Some(score) => figure(score),
+    }
 }
 
 fn seconds(value: &Json) -> String {
@@ -169,16 +181,21 @@ fn free_csv(buckets: &[Json]) -> String {
     csv.finish()
 }
 
-fn loser_row(target: &Json, loser: &Json) -> Vec<String> {
-    vec![
+/// Each row of the files that lose most is one file, so it has no number of files.
+fn loser_row(target: &Json, loser: &Json, whole: Option<f64>, is_directory: bool) -> Vec<String> {
+    let share = loser["lost_seconds"].as_f64().zip(whole).map(|(lost, whole)| format_percent(lost / whole));
+    let mut row = vec![
         seconds(&loser["lost_seconds"]),
+        share.unwrap_or_else(|| "–".to_owned()),
         times(&loser["slowdown"]),
         path_of(target, loser),
         size(&loser["bytes"]),
-        number(&loser["files"]),
-        number(&loser["extents"]),
-        score(&loser["layout_score"]),
-    ]
+    ];
+    if is_directory {
+        row.push(number(&loser["files"]));
+    }
+    row.extend([number(&loser["extents"]), score(&loser["layout_score"])]);
+    row
 }
 
 fn layout_rows(tree: &Json) -> Vec<(String, String)> {

@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::devices::short;
-use crate::format::{list, seconds, two_digits};
+use crate::format::{escape, list, seconds, two_digits};
 use crate::inspection_screen::DEFRAG_REFUSAL;
 
 /// The file systems whose files `senesce defrag` moves.
@@ -82,30 +82,56 @@ pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
     all.chunk_by(|a, b| look(a) == look(b)).filter_map(one).collect()
 }
 
-/// The sentences of the verdict below the lead. The lead has the grade, the ratio and the models,
-/// and the section of costs has the seconds. So only the device is left of the sentence with them.
+/// The sentences of the verdict below the lead, as HTML. The lead has the grade, the ratio and the
+/// models, and the section of costs has the seconds. So only the device is left of the sentence
+/// with them.
 pub(crate) fn details(inspection: &Json) -> Vec<String> {
     let all = sentences(inspection["verdict"].as_str().unwrap_or("–"));
     if lead(inspection).is_empty() {
-        return all;
+        return all.iter().map(|sentence| with_code(sentence)).collect();
     }
     let detail = |sentence: String| match sentence.contains(" cold would take ") {
         true => [device_sentence(inspection), small_loss(&sentence)].into_iter().flatten().collect(),
         false => vec![sentence],
     };
-    let hint = order_hint(inspection).map(|hint| hint.replace('`', ""));
-    all.into_iter().flat_map(detail).chain(hint).collect()
+    let sentences = all.into_iter().flat_map(detail);
+    let sentences = order_hint(inspection).into_iter().chain(refusal(inspection)).chain(sentences);
+    sentences.map(|sentence| with_code(&sentence)).collect()
 }
 
-/// A hint if a tree is far from the best order, and `defrag` can move its files. For an aged file
-/// system that is mounted, the advice of `defrag` is printed instead.
+/// Why `senesce defrag` refuses the file system; `None` if it does not.
+pub(crate) fn refusal(inspection: &Json) -> Option<String> {
+    let problem = inspection[DEFRAG_REFUSAL].as_str()?;
+    Some(format!("`senesce defrag` cannot move files here: {problem}."))
+}
+
+/// The text as HTML: parts between backticks are code.
+pub(crate) fn with_code(text: &str) -> String {
+    let mut html = String::new();
+    let parts: Vec<&str> = text.split('`').collect();
+    for (at, part) in parts.iter().enumerate() {
+        let part = escape(part);
+        match (at % 2, at + 1 < parts.len()) {
+            (1, true) => html.push_str(&format!("<code>{part}</code>")),
+            // A backtick without a second one is text.
+            (1, false) => html.push_str(&format!("`{part}")),
+            _ => html.push_str(&part),
+        }
+    }
+    html
+}
+
+/// A hint if the best order takes less than half of the time. For an aged file system that is
+/// mounted, the advice of `defrag` is printed instead.
 pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     /// The least gain in seconds, and as a factor.
     const LEAST: (f64, f64) = (1.0, 2.0);
     let cost = &inspection["costs"][0];
     let judged = judgements(inspection).find(|judgement| judgement["device"] == cost["device"])?;
     let (now, best) = (cost["seconds"]["as_it_lies"].as_f64()?, cost["seconds"]["best_order"].as_f64()?);
-    let is_far = now - best >= LEAST.0 && now >= LEAST.1 * best;
+    if now - best < LEAST.0 || now < LEAST.1 * best {
+        return None;
+    }
     let is_young = judged["grade"] == "young";
     // A small loss needs no cure.
     let is_aged = ["somewhat-aged", "aged", "badly-aged"].iter().any(|grade| judged["grade"] == *grade);
@@ -114,17 +140,24 @@ pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     let is_movable = inspection[DEFRAG_REFUSAL].is_null()
         && target["file_system"].as_str().is_some_and(|kind| MOVABLE.iter().any(|known| kind.starts_with(known)));
     let is_worth = inspection["defrag"]["worth"] != "no";
-    let time = format!("{} on {}", seconds(best), device_of(cost));
-    let hint = match (is_young, is_aged, is_mounted) {
-        (true, _, true) => {
-            format!(
-                "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order {time}."
-            )
+    let saved = (1.0 - best / now) * 100.0;
+    let (best, now, device) = (seconds(best), seconds(now), device_of(cost));
+    match (is_young, is_aged && !is_mounted && is_movable && is_worth) {
+        (true, _) => {
+            let order = format!(
+                "Not aged, but its order is slow to read: the best order takes {best} instead of {now} on {device} \
+                 (−{saved:.0}%)."
+            );
+            let step =
+                if is_mounted && is_movable && is_worth { " `senesce defrag` moves files towards it." } else { "" };
+            Some(order + step)
         }
-        (_, true, false) => format!("To cure it, mount it and run `senesce defrag MOUNTPOINT`: best order {time}."),
-        _ => return None,
-    };
-    (is_far && is_movable && is_worth).then_some(hint)
+        (_, true) => Some(format!(
+            "To cure it, mount it and run `senesce defrag MOUNTPOINT`. Then a cold read takes at best {best} instead of \
+             {now} on {device}."
+        )),
+        _ => None,
+    }
 }
 
 /// `The device is NVMe SSD nvme0n1.`; `None` if the user named its model.
@@ -145,7 +178,7 @@ fn small_loss(sentence: &str) -> Option<String> {
 
 /// The sentences of the verdict. A sentence ends with a full stop and a capital letter after it.
 fn sentences(verdict: &str) -> Vec<String> {
-    let verdict = verdict.replace("model: ", "").replace('`', "");
+    let verdict = verdict.replace("model: ", "");
     let mut sentences: Vec<String> = Vec::new();
     for part in verdict.split_inclusive(". ") {
         let starts = part.starts_with(|first: char| first.is_uppercase() || first.is_ascii_digit());
@@ -263,9 +296,12 @@ mod tests {
             "Partial: x.",
             "The kind of the device (virtio disk vda) is unknown, so it is judged as HDD and NVMe.",
             "A loss below 1 s is not worth a cure.",
-            "Name its model with --device.",
+            "Name its model with <code>--device</code>.",
         ];
         assert_eq!(details(&judged), expected);
+        judged[DEFRAG_REFUSAL] = json!("<no> journal");
+        assert_eq!(details(&judged)[0], "<code>senesce defrag</code> cannot move files here: &lt;no&gt; journal.");
+        judged[DEFRAG_REFUSAL] = Json::Null;
         judged["judgements"] = json!([]);
         assert_eq!(details(&judged).len(), 3, "without a lead, the verdict is complete");
     }
@@ -283,17 +319,18 @@ mod tests {
         };
         let mounted = || json!({ "mount_point": "/srv", "file_system": "xfs" });
         let with = |best: f64, refusal: Json| of(best, mounted(), refusal, Json::Null);
-        let expected = "Young means as fast as a fresh copy. `senesce defrag` can order the files further: best order 34.0 s on \
-                        NVMe.";
-        assert_eq!(with(34.0, Json::Null).as_deref(), Some(expected));
-        assert_eq!(with(300.0, Json::Null), None);
-        assert_eq!(with(34.0, json!("it is read only")), None);
+        let order =
+            "Not aged, but its order is slow to read: the best order takes 34.0 s instead of 307 s on NVMe (−89%).";
+        let with_step = Some(format!("{order} `senesce defrag` moves files towards it."));
+        assert_eq!(with(34.0, Json::Null), with_step);
+        assert_eq!([with(300.0, Json::Null), with(154.0, Json::Null)], [None, None], "half of the time or more");
+        assert_eq!(with(34.0, json!("it is read only")).as_deref(), Some(order));
         // An image, an unmounted device or the directory of a garden.
         let unmounted = || json!({ "mount_point": null, "file_system": "xfs" });
-        assert_eq!(of(34.0, unmounted(), Json::Null, Json::Null), None);
+        assert_eq!(of(34.0, unmounted(), Json::Null, Json::Null).as_deref(), Some(order));
         let worth = |worth: &str| of(34.0, mounted(), Json::Null, json!({ "worth": worth }));
-        assert_eq!(worth("no"), None);
-        assert_eq!([worth("yes"), worth("undecided")].map(|hint| hint.is_some()), [true, true]);
+        assert_eq!(worth("no").as_deref(), Some(order));
+        assert_eq!([worth("yes"), worth("undecided")], [with_step.clone(), with_step]);
         assert_eq!(order_hint(&inspection(&["model: HDD"])), None);
     }
 
@@ -306,15 +343,22 @@ mod tests {
             aged["target"] = json!({ "mount_point": null, "file_system": kind });
             order_hint(&aged)
         };
-        let expected = "To cure it, mount it and run `senesce defrag MOUNTPOINT`: best order 4.08 s on HDD.";
+        let expected = "To cure it, mount it and run `senesce defrag MOUNTPOINT`. Then a cold read takes at best 4.08 s \
+                        instead of 28.4 s on HDD.";
         assert_eq!(of("xfs", 4.08).as_deref(), Some(expected));
         assert_eq!([of("f2fs", 4.08), of("xfs", 28.0)], [None, None]);
     }
 
     #[test]
+    fn parts_between_backticks_are_code() {
+        assert_eq!(with_code("run `a <b>` & c"), "run <code>a &lt;b&gt;</code> &amp; c");
+        assert_eq!(with_code("one ` only"), "one ` only");
+    }
+
+    #[test]
     fn verdict_is_split_at_sentences_only() {
         let verdict = "Aged: 9.2 s (model: HDD 7.2K). Name it with `--device`. 49% of the loss is e.g. within files.";
-        let expected = ["Aged: 9.2 s (HDD 7.2K).", "Name it with --device.", "49% of the loss is e.g. within files."];
+        let expected = ["Aged: 9.2 s (HDD 7.2K).", "Name it with `--device`.", "49% of the loss is e.g. within files."];
         assert_eq!(sentences(verdict), expected);
     }
 }
