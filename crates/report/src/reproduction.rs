@@ -19,8 +19,10 @@ use crate::{
     reproduction_strip::{strip_csv, strips},
 };
 
-/// Colours of lines. Further lines reuse them from the start.
-const COLOURS: usize = 5;
+/// Lines with these names have the first colours in all charts, so that a colour has one meaning.
+const FIXED: [&str; 2] = ["without cleaning", "with cleaning"];
+/// Colours of other lines. Further lines reuse them from the start.
+const COLOURS: usize = 3;
 
 /// The cause of a figure whose cause is not known. The page says it once.
 const UNKNOWN_CAUSE: &str = "The cause is not known.";
@@ -40,10 +42,12 @@ pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
         common => facts(&reproduction["common"]),
         ran => experiments.iter().flat_map(|experiment| ran(experiment)).collect::<Vec<_>>(),
         verdicts => verdicts(reproduction, &experiments),
+        is_smoke => is_smoke(reproduction),
         strips => strips(reproduction),
         strip_csv => strip_csv(reproduction),
         rows => experiments.iter().map(|experiment| row(experiment)).collect::<Vec<_>>(),
-        drawn => experiments.iter().flat_map(|experiment| drawn(experiment)).collect::<Vec<_>>(),
+        drawn => experiments.iter().flat_map(|experiment| parts(experiment, true)).collect::<Vec<_>>(),
+        undrawn => experiments.iter().flat_map(|experiment| parts(experiment, false)).collect::<Vec<_>>(),
         style => style() + include_str!("../assets/curve.css") + include_str!("../assets/reproduction.css"),
         script => include_str!("../assets/report.js"),
         data => page_json(&reproduction.to_string()),
@@ -55,8 +59,11 @@ fn text(value: &Json) -> String {
     value.as_str().unwrap_or("–").to_owned()
 }
 
-/// The text with typographic signs.
-fn signs(text: &str) -> String {
+/// The text with typographic signs, and with "per" for a rate.
+pub(crate) fn signs(text: &str) -> String {
+    let text = text.replace("ms a read", "ms per read").replace("operations a second", "operations per second");
+    let text =
+        text.replace(" a write chain", " per write chain").replace("1 a consistency point", "1 per consistency point");
     text.replace("<=", "≤").replace(">=", "≥").replace("->", "→").replace("..", " to ").replace("+-", "±")
 }
 
@@ -70,7 +77,12 @@ fn scale(scale: &Json) -> String {
         None | Some(100) => String::new(),
         Some(percent) => format!(", {percent}% of the turnovers"),
     };
-    format!("{} allocation areas, {} a consistency point{cut}", shown("areas"), shown("areas_per_point"))
+    format!("{} allocation areas, {} per consistency point{cut}", shown("areas"), shown("areas_per_point"))
+}
+
+/// Whether the run was cut down: its verdicts mean nothing.
+pub(crate) fn is_smoke(reproduction: &Json) -> bool {
+    reproduction["scale"]["turnover_percent"].as_u64().is_some_and(|percent| percent != 100)
 }
 
 fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
@@ -79,11 +91,12 @@ fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
     let cut = cut.map(|percent| {
         format!("A smoke test with {percent}% of the turnovers: its verdicts mean nothing. They show only that all of it runs.")
     });
-    let said = [
-        text(&reproduction["summary"]),
+    // Without a meaning, the verdicts are not counted.
+    let first = cut.unwrap_or_else(|| text(&reproduction["summary"]));
+    vec![
+        first,
         format!("Of {} published experiments {} were run, {} not.", experiments.len(), of("run"), of("not run")),
-    ];
-    cut.into_iter().chain(said).collect()
+    ]
 }
 
 /// A verdict: its stored name, its words, and the class of its colour.
@@ -107,7 +120,7 @@ fn row(experiment: &Json) -> Value {
             let ratio = figure["ratio"].as_f64().map_or("–".to_owned(), crate::format::figure);
             let cause = figure["cause"].as_str().filter(|cause| *cause != UNKNOWN_CAUSE);
             let fitted = figure["fitted"].as_str();
-            context! { name => text(&figure["name"]), paper => signs(paper), section, ratio, ours => text(&figure["ours"]), class, verdict, cause, fitted }
+            context! { name => signs(&text(&figure["name"])), paper => signs(paper), section, ratio, ours => text(&figure["ours"]), class, verdict, cause, fitted }
         });
         context! { kind => text(&part["kind"]), lines => lines.collect::<Vec<_>>() }
     });
@@ -158,19 +171,23 @@ fn ran(experiment: &Json) -> Vec<Value> {
     list(&experiment["parts"]).map(shown).collect()
 }
 
-/// The parts of an experiment with a chart or a note.
-fn drawn(experiment: &Json) -> Vec<Value> {
+/// The parts of an experiment with charts, or those with notes only.
+fn parts(experiment: &Json, is_drawn: bool) -> Vec<Value> {
+    let has = |part: &Json, key: &str| list(&part[key]).next().is_some();
     let parts = list(&experiment["parts"])
-        .filter(|part| list(&part["charts"]).next().is_some() || list(&part["notes"]).next().is_some());
+        .filter(|part| if is_drawn { has(part, "charts") } else { !has(part, "charts") && has(part, "notes") });
     parts
         .map(|part| {
-            let mut names: Vec<&str> = Vec::new();
+            let mut names = Names::default();
             let panels: Vec<String> = list(&part["charts"]).map(|chart| panel(chart, &mut names)).collect();
-            let legend = names.iter().enumerate().map(|(at, &name)| context! { class => class(at), name });
+            let legend = names.known.iter().map(|(name, class)| {
+                let equal = equal_line(part, name).map(|other| format!(" (equal to “{other}”)")).unwrap_or_default();
+                context! { class, name => format!("{name}{equal}") }
+            });
             context! {
                 name => text(&experiment["name"]),
                 kind => text(&part["kind"]),
-                title => text(&part["title"]),
+                title => signs(&text(&part["title"])),
                 notes => list(&part["notes"]).map(text).collect::<Vec<_>>(),
                 legend => legend.collect::<Vec<_>>(),
                 csv => charts_csv(part),
@@ -178,6 +195,18 @@ fn drawn(experiment: &Json) -> Vec<Value> {
             }
         })
         .collect()
+}
+
+/// The name of a later line that covers the line in every chart of the part.
+fn equal_line<'p>(part: &'p Json, name: &str) -> Option<&'p str> {
+    let lines = |chart: &'p Json| list(&chart["lines"]).filter(|line| list(&line["places"]).next().is_some());
+    let covers = |chart: &'p Json, other: &str| {
+        let of = |name: &str| lines(chart).position(|line| line["name"] == name);
+        let places = |at: usize| lines(chart).nth(at).map(|line| &line["places"]);
+        matches!((of(name), of(other)), (Some(one), Some(two)) if one < two && places(one) == places(two))
+    };
+    let names = list(&part["charts"]).flat_map(lines).filter_map(|line| line["name"].as_str());
+    names.into_iter().find(|other| list(&part["charts"]).all(|chart| covers(chart, other)))
 }
 
 /// The points of the charts of a part as CSV.
@@ -197,12 +226,30 @@ fn charts_csv(part: &Json) -> String {
     csv.finish()
 }
 
-fn class(at: usize) -> String {
-    format!("curve-{}", at % COLOURS + 1)
+/// The names of the lines of a part with the classes of their colours.
+#[derive(Default)]
+struct Names {
+    known: Vec<(String, String)>,
+}
+
+impl Names {
+    /// The class of the line of this name.
+    fn class(&mut self, name: &str) -> String {
+        if let Some((_, class)) = self.known.iter().find(|(known, _)| known == name) {
+            return class.clone();
+        }
+        let is_free = |class: &String| self.known.iter().all(|(_, taken)| taken != class);
+        let fixed = FIXED.iter().position(|fixed| name.trim_end_matches(", as old") == *fixed);
+        let fixed = fixed.map(|at| format!("curve-{}", at + 1)).filter(is_free);
+        let others = self.known.iter().filter(|(_, class)| !["curve-1", "curve-2"].contains(&class.as_str())).count();
+        let class = fixed.unwrap_or_else(|| format!("curve-{}", others % COLOURS + FIXED.len() + 1));
+        self.known.push((name.to_owned(), class.clone()));
+        class
+    }
 }
 
 /// A chart. Lines with the same name have the same colour in all charts.
-fn panel<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> String {
+fn panel(chart: &Json, names: &mut Names) -> String {
     let panel = plot(chart, names);
     format!(
         r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
@@ -211,23 +258,22 @@ fn panel<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> String {
     )
 }
 
-fn plot<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> PlotPanel {
-    let lines = list(&chart["lines"]).map(|line| {
+fn plot(chart: &Json, names: &mut Names) -> PlotPanel {
+    // A line without points has no entry in the legend.
+    let drawn: Vec<&Json> = list(&chart["lines"]).filter(|line| list(&line["places"]).next().is_some()).collect();
+    let lines = drawn.iter().enumerate().map(|(at, line)| {
         let name = line["name"].as_str().unwrap_or("–");
-        let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
-        });
+        let is_under = drawn[at + 1..].iter().any(|later| later["places"] == line["places"]);
         let points = list(&line["places"]).filter_map(|place| {
             let (x, y) = place["x"].as_f64().zip(place["y"].as_f64())?;
             (x.abs() < 1e12 && y.abs() < 1e12).then_some((x, y, place["unkept"] == true))
         });
-        PlotLine { class: class(at), name: name.to_owned(), points: points.collect() }
+        PlotLine { class: names.class(name), name: name.to_owned(), is_under, points: points.collect() }
     });
     PlotPanel {
         title: text(&chart["title"]),
-        x_label: text(&chart["x"]),
-        y_label: text(&chart["y"]),
+        x_label: signs(&text(&chart["x"])),
+        y_label: signs(&text(&chart["y"])),
         is_logarithmic: chart["logarithmic"] == true,
         mark: " (did not keep up)",
         lines: lines.collect(),
@@ -240,20 +286,20 @@ fn plot<'c>(chart: &'c Json, names: &mut Vec<&'c str>) -> PlotPanel {
 pub fn render_reproduction_svg(part: &Json) -> String {
     const MARGIN: f64 = 20.0;
     const HEAD: f64 = 70.0;
-    let mut names = Vec::new();
+    let mut names = Names::default();
     let panels: Vec<String> = list(&part["charts"]).map(|chart| plot(chart, &mut names).draw()).collect();
     let (width, height) = ((PANEL_WIDTH + MARGIN) * panels.len() as f64 + MARGIN, PANEL_HEIGHT + HEAD + MARGIN);
-    let title = escape(&format!("{}: {}", text(&part["experiment"]), text(&part["title"])));
+    let title = escape(&format!("{}: {}", text(&part["experiment"]), signs(&text(&part["title"]))));
     let style = light_css(&[include_str!("../assets/curve.css"), include_str!("../assets/reproduction.css")].concat());
     let mut svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"><title>{title}</title><style>{style}</style><rect class="paper" width="{width}" height="{height}"/><text class="figure-title" x="{MARGIN}" y="28">{title}</text>"#
     );
-    for (at, name) in names.iter().enumerate() {
+    for (at, (name, class)) in names.known.iter().enumerate() {
         let x = MARGIN + at as f64 * 190.0;
         let _ = write!(
             svg,
             r#"<g class="series {}"><line class="line" x1="{x}" x2="{}" y1="48" y2="48"/></g><text class="tick" x="{}" y="52">{}</text>"#,
-            class(at),
+            class,
             x + 30.0,
             x + 37.0,
             escape(name)

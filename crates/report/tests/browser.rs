@@ -213,7 +213,7 @@ const CHECK_TREE: &str = r#"
 "#;
 
 /// Applies the rules of paper, at the width of the frame. Reports texts of charts below 7 pt,
-/// folded charts that the paper has, and elements that are wider than the paper.
+/// folded charts that the paper has, texts that it lacks, and elements that are wider than it.
 const CHECK_PRINT: &str = r#"
   const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.media?.mediaText === "print");
   const paper = document.createElement("style");
@@ -223,7 +223,9 @@ const CHECK_PRINT: &str = r#"
   const texts = [...document.querySelectorAll("svg.panel text")].filter(seen);
   const size = (text) => parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / text.ownerSVGElement.viewBox.baseVal.width;
   const small = texts.filter((text) => size(text) < 7 * 96 / 72 - 0.01).map((text) => `${text.textContent}: ${size(text).toFixed(1)} px`);
-  const folded = [...document.querySelectorAll("details:not([open]), details:not([open]) > summary")].filter(seen).map((fold) => fold.textContent.slice(0, 60));
+  const folded = [...document.querySelectorAll("details:not([open], .in-print), details:not([open], .in-print) > summary")].filter(seen).map((fold) => fold.textContent.slice(0, 60));
+  // Paper has the contents of these folds.
+  const shut = [...document.querySelectorAll("details.in-print")].filter((fold) => fold.clientHeight < fold.querySelector("summary").offsetHeight + 20).map((fold) => fold.textContent.slice(0, 60));
   const wide = [...document.querySelectorAll("table, svg.panel, canvas, p")].filter((part) => seen(part) && part.getBoundingClientRect().right > innerWidth + 1).map((part) => part.textContent.slice(0, 60));
   // Three charts are in one row, so that none is alone on a page.
   const tops = (row) => new Set([...row.children].filter(seen).map((part) => Math.round(part.getBoundingClientRect().top)));
@@ -231,7 +233,7 @@ const CHECK_PRINT: &str = r#"
     .map((row) => row.textContent.slice(0, 60));
   const verdict = document.createElement("pre");
   verdict.id = "verdict";
-  verdict.textContent = "VERDICT" + JSON.stringify({ texts: texts.length, small: small.slice(0, 8), folded, wide, broken }) + "END";
+  verdict.textContent = "VERDICT" + JSON.stringify({ texts: texts.length, small: small.slice(0, 8), folded, shut, wide, broken }) + "END";
   document.body.append(verdict);
 "#;
 
@@ -446,7 +448,7 @@ fn paper_has_legible_labels_and_nothing_folded() {
         std::fs::write(dir.path().join("page.html"), with_check(&page.unwrap(), CHECK_PRINT)).unwrap();
         let (verdict, _) = open(chromium, dir.path(), WIDTH, false);
         assert!(verdict["texts"].as_u64().unwrap() > 8, "{name}: {verdict}");
-        for fault in ["small", "folded", "wide", "broken"] {
+        for fault in ["small", "folded", "shut", "wide", "broken"] {
             assert_eq!(verdict[fault], serde_json::json!([]), "{name}: {fault}");
         }
     }

@@ -22,7 +22,7 @@ fn reproduction_page_has_every_figure_with_verdict() {
         "Fitted: the &lt;fill&gt; was set.",
         "<i>(7.1)</i>",
         "<td>0.890</td>",
-        "256 allocation areas, 4 a consistency point · 2026-11-23 06:41:00 UTC",
+        "256 allocation areas, 4 per consistency point · 2026-11-23 06:41:00 UTC",
         "Cleaning moves the &lt;emptiest&gt; areas.",
         "BLAKE3 of the executable 0123456789abcdef",
         "<tr><td>drives</td><td>20 of data and 1 of &lt;parity&gt;</td></tr>",
@@ -41,7 +41,7 @@ fn reproduction_page_has_every_figure_with_verdict() {
     let count = |text: &str| page.matches(text).count();
     let verdicts = ["met", "direction", "not-met", "incomparable", "told"];
     assert_eq!(verdicts.map(|class| count(&format!("<tr class=\"{class}\""))), [1, 1, 1, 1, 2]);
-    assert_eq!((count("<svg class=\"panel strip"), count("class=\"mark met\"")), (2, 2), "wide and narrow");
+    assert_eq!((count("<svg class=\"panel strip"), count("class=\"mark met\"")), (3, 3), "wide, narrow and paper");
     let panels = (count("<tr class=\"experiment"), count("<svg class=\"panel\""), count("<polyline"));
     assert_eq!(panels, (3, 4, 8));
     // Two runs at the end of one line, in two charts.
@@ -62,6 +62,36 @@ fn a_trial_that_was_cut_down_is_told() {
     cut["scale"]["turnover_percent"] = json!(3);
     let page = render_reproduction(&cut).unwrap();
     assert!(page.contains("A smoke test with 3% of the turnovers: its verdicts mean nothing."));
+    let drawn = page.split("id=\"senesce-data\"").next().unwrap();
+    assert!(!drawn.contains("published numbers are met") && !drawn.contains("class=\"mark met\""), "{drawn}");
+}
+
+#[test]
+fn colour_of_a_line_has_one_meaning() {
+    let line = |name: &str, y: Vec<u32>| {
+        let places = y.iter().enumerate().map(|(at, y)| json!({ "x": at, "y": y })).collect::<Vec<_>>();
+        json!({ "name": name, "places": places })
+    };
+    let part = |lines: Vec<serde_json::Value>| json!({ "kind": "time", "title": "t", "charts": [{ "title": "c", "lines": lines }] });
+    let lines = vec![
+        line("then with all pointers right", vec![]),
+        line("with cleaning", vec![3, 4]),
+        line("after WAR", vec![5, 6]),
+        line("without cleaning, as old", vec![5, 6]),
+    ];
+    let notes = json!({ "kind": "structure", "title": "packed", "notes": ["One note."], "charts": [] });
+    let page =
+        render_reproduction(&json!({ "experiments": [{ "name": "E4", "parts": [part(lines), notes] }] })).unwrap();
+    let swatch = |class: &str, name: &str| {
+        let start = format!("<span><svg class=\"series {class}\"");
+        page.split(&start).skip(1).map(|rest| rest.split("</span>").next().unwrap()).any(|entry| entry.ends_with(name))
+    };
+    assert!(swatch("curve-2", "with cleaning") && swatch("curve-1", "without cleaning, as old"), "{page}");
+    assert!(swatch("curve-3", "after WAR (equal to “without cleaning, as old”)"), "{page}");
+    assert!(page.contains("series curve-3 under"), "the covered line is wider");
+    // A line without points has no entry, and a part without charts no heading.
+    assert_eq!(page.matches("then with all pointers right").count(), 1, "only in the data");
+    assert!(page.contains("Parts without curves") && page.matches("<h3>").count() == 1, "{page}");
 }
 
 #[test]

@@ -11,6 +11,8 @@ const TOP: f64 = 46.0;
 const BOTTOM: f64 = 40.0;
 /// Width of a digit of a label, px.
 const LETTER: f64 = 6.4;
+/// Values that differ by less than this factor have a linear axis.
+const NARROW: f64 = 3.5;
 /// Points that are closer than this part of the x axis share a tooltip.
 const SAME: f64 = 0.012;
 
@@ -20,6 +22,8 @@ pub(crate) struct PlotLine {
     /// The class of its colour and dash: `curve-1`.
     pub class: String,
     pub name: String,
+    /// Whether another line is drawn over it at the same points: it is drawn wider.
+    pub is_under: bool,
     /// x, y, and whether the value is less certain than the others; from left to right.
     pub points: Vec<(f64, f64, bool)>,
 }
@@ -41,9 +45,11 @@ impl PlotPanel {
     pub(crate) fn draw(&self) -> String {
         let mut svg = String::new();
         Frame::PAGE.draw_title(&mut svg, &self.title);
-        let scale = if self.is_logarithmic { ", logarithmic" } else { "" };
+        let place = Place::of(self);
+        let is_logarithmic = place.as_ref().map_or(self.is_logarithmic, |place| place.y.logarithmic);
+        let scale = if is_logarithmic { ", logarithmic" } else { "" };
         Frame::PAGE.draw_y_label(&mut svg, &format!("{}{scale}", self.y_label));
-        let Some(place) = Place::of(self) else {
+        let Some(place) = place else {
             let (x, y) = (PANEL_WIDTH / 2.0, PANEL_HEIGHT / 2.0);
             let _ = write!(svg, r#"<text class="no-data" x="{x}" y="{y}" text-anchor="middle">no data</text>"#);
             return svg;
@@ -73,7 +79,9 @@ impl<'p> Place<'p> {
             points().map(of).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
         };
         let ((left, right), (low, high)) = (span(|point| point.0), span(|point| point.1));
-        let y = if panel.is_logarithmic && low > 0.0 { Axis::logarithmic(low, high) } else { Axis::from_zero(high) };
+        // A logarithmic axis of a narrow range has two ticks.
+        let is_wide = low > 0.0 && high >= NARROW * low;
+        let y = if panel.is_logarithmic && is_wide { Axis::logarithmic(low, high) } else { Axis::from_zero(high) };
         // An axis whose least value is near 0 starts at 0.
         let x = if left < 0.3 * right { Axis::from_zero(right) } else { Axis::between(left, right) };
         Some(Self { panel, x, y })
@@ -107,7 +115,8 @@ impl<'p> Place<'p> {
     }
 
     fn draw_line(&self, svg: &mut String, line: &PlotLine) {
-        let _ = write!(svg, r#"<g class="series {}">"#, line.class);
+        let under = if line.is_under { " under" } else { "" };
+        let _ = write!(svg, r#"<g class="series {}{under}">"#, line.class);
         if line.points.len() > 1 {
             let place = |(x, y, _): &(f64, f64, bool)| format!("{:.1},{:.1}", self.x(*x), self.y(*y));
             let path: Vec<String> = line.points.iter().map(place).collect();
@@ -158,10 +167,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn narrow_range_has_a_linear_axis_from_zero() {
+        let draw = |high: f64| {
+            let points = vec![(1.0, 56.0, false), (2.0, high, false)];
+            let line = PlotLine { class: "curve-1".into(), name: "a".into(), is_under: false, points };
+            let panel = PlotPanel {
+                title: String::new(),
+                x_label: String::new(),
+                y_label: "ms".into(),
+                is_logarithmic: true,
+                mark: "",
+                lines: vec![line],
+            };
+            panel.draw()
+        };
+        assert!(draw(63.0).contains(">ms<") && draw(63.0).contains(">20<"), "{}", draw(63.0));
+        assert!(draw(630.0).contains(">ms, logarithmic<"), "{}", draw(630.0));
+    }
+
+    #[test]
     fn labels_of_long_numbers_do_not_overlap() {
         for step in [1.0, 700_000.0] {
             let points = (1..=9).map(|at| (f64::from(at) * step, 5.0, false)).collect();
-            let line = PlotLine { class: "curve-1".into(), name: "a".into(), points };
+            let line = PlotLine { class: "curve-1".into(), name: "a".into(), is_under: false, points };
             let text = String::new();
             let panel = PlotPanel {
                 title: text.clone(),

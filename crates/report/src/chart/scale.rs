@@ -53,7 +53,8 @@ impl Axis {
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let (low, high) = (self.min.log10().floor() as i32, self.max.log10().ceil() as i32);
-            let mantissas: &[f64] = if high - low > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+            let decades = (self.max / self.min).log10();
+            let mantissas: &[f64] = if decades > 3.01 { &[1.0] } else { &[1.0, 2.0, 5.0] };
             let ticks = (low..=high).flat_map(|power| mantissas.iter().map(move |m| m * 10f64.powi(power)));
             return ticks.filter(|tick| *tick >= self.min * 0.999 && *tick <= self.max * 1.001).collect();
         }
