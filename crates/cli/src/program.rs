@@ -12,9 +12,24 @@ use crate::{
     exit, out, verb,
 };
 
+/// What a program does with a verb. `true` means quiet.
+type Dispatch = fn(Verb, bool) -> Result<()>;
+
 /// Executes the command line of `senesce` with these engines. `arguments` begin with the name of
 /// the program.
 pub fn run_program(own: &'static dyn Engines, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    execute(own, arguments, dispatch)
+}
+
+/// Executes a command that `senesce` handed over to a program with engines.
+///
+/// It refuses verbs that `senesce` never hands over. So the linker leaves their code out of that
+/// program.
+pub fn run_handed_over(own: &'static dyn Engines, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    execute(own, arguments, dispatch_handed_over)
+}
+
+fn execute(own: &'static dyn Engines, arguments: impl IntoIterator<Item = OsString>, dispatch: Dispatch) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     choose(own);
     if names_engine_verb(&arguments)
@@ -46,7 +61,10 @@ pub fn run_program(own: &'static dyn Engines, arguments: impl IntoIterator<Item 
             notice_slow_end(cli.quiet);
             engines().run_verb(name, arguments, cli.quiet)
         }
-        _ => dispatch(cli),
+        _ => {
+            notice_slow_end(cli.quiet);
+            dispatch(cli.verb, cli.quiet)
+        }
     })
 }
 
@@ -82,10 +100,19 @@ fn notice_slow_end(quiet: bool) {
     }
 }
 
-fn dispatch(cli: Cli) -> Result<()> {
-    let quiet = cli.quiet;
-    notice_slow_end(quiet);
-    match cli.verb {
+fn dispatch_handed_over(verb: Verb, quiet: bool) -> Result<()> {
+    match verb {
+        Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
+        Verb::Replay(args) => verb::replay::replay(args, quiet),
+        Verb::Age(args) => verb::age::age(args, quiet),
+        Verb::Schema(args) => verb::generate::engine_schema(&args),
+        Verb::Man(args) => verb::generate::man(&args),
+        _ => Err(exit::usage("senesce does not hand this verb over", Some("call senesce"))),
+    }
+}
+
+fn dispatch(verb: Verb, quiet: bool) -> Result<()> {
+    match verb {
         Verb::Inspect(args) => verb::inspect::inspect(args, quiet),
         Verb::Trace(args) => verb::trace::trace(args, quiet),
         Verb::Compare(args) => verb::compare::compare(args),
@@ -123,6 +150,6 @@ fn dispatch(cli: Cli) -> Result<()> {
             println!("{EXIT_CODES}");
             Ok(())
         }
-        Verb::Fs | Verb::Garden | Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("run_program does it"),
+        Verb::Fs | Verb::Garden | Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("execute does it"),
     }
 }

@@ -19,7 +19,7 @@ use std::{env, ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
-use senesce_cli::{HANDED_OVER, VERSION, clock, progress, run_program, table, trust_owners};
+use senesce_cli::{HANDED_OVER, VERSION, clock, progress, run_handed_over, table, trust_owners};
 
 use args::{Cli, Verb};
 use laboratory_engines::Here;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         if caller != VERSION {
             return senesce_cli::exit::run(|| Err(refuse(&caller)));
         }
-        return run_program(&Here, [OsString::from("senesce")].into_iter().chain(arguments));
+        return run_handed_over(&Here, [OsString::from("senesce")].into_iter().chain(arguments));
     }
     CompleteEnv::with_factory(Cli::command).complete();
     let cli = match Cli::try_parse() {

@@ -5,6 +5,7 @@ use std::{fs, io::Write, path::Path};
 use anyhow::{Context, Result};
 use clap::{Command, ValueEnum};
 use clap_complete::env::Shells;
+use serde_json::Value;
 
 use super::{output::check_output_directory, schemas::output_schema};
 use crate::{
@@ -23,18 +24,27 @@ pub fn schema(args: &SchemaArgs) -> Result<()> {
         SchemaOf::Personality => senesce_experiment::personality_schema_json(),
         SchemaOf::Grid => senesce_experiment::campaign::grid_schema_json(),
         SchemaOf::Metrics => super::metrics::reference(),
-        of => {
-            if of.is_of_engine() {
-                engines().hand_over()?;
-            }
-            let schema = output_schema(of).or_else(|| engines().schema(of));
-            let mut schema = schema.context("the kind has no schema")?;
-            let help = of.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
-            schema["description"] = help.unwrap_or_default().into();
-            format!("{schema:#}\n")
+        of if of.is_of_engine() => {
+            engines().hand_over()?;
+            return engine_schema(args);
         }
+        of => described(of, output_schema(of))?,
     };
     Ok(Stdout.write_all(text.as_bytes())?)
+}
+
+/// The JSON schema of an output of `fs` or `garden`, in the program that has the engines.
+pub fn engine_schema(args: &SchemaArgs) -> Result<()> {
+    let text = described(args.of, engines().schema(args.of))?;
+    Ok(Stdout.write_all(text.as_bytes())?)
+}
+
+/// A schema as text, with the help of its kind as description.
+fn described(of: SchemaOf, schema: Option<Value>) -> Result<String> {
+    let mut schema = schema.context("the kind has no schema")?;
+    let help = of.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+    schema["description"] = help.unwrap_or_default().into();
+    Ok(format!("{schema:#}\n"))
 }
 
 /// A completion script. It calls `senesce` with `COMPLETE` set, so that values are current.

@@ -13,6 +13,16 @@ fn another_version_of_senesce_is_refused() {
 }
 
 #[test]
+fn verbs_of_the_laboratory_alone_are_refused() {
+    let lab = Lab::new();
+    let version = lab.run(["--version"]).good().stdout;
+    let version = version.trim().strip_prefix("senesce-fs ").unwrap();
+    lab.run(["for-senesce", version, "exit-codes"]).refused(2, &["senesce does not hand this verb over"]);
+    lab.run(["for-senesce", version, "schema", "--of", "gate"]).refused(1, &["the kind has no schema"]);
+    lab.run(["for-senesce", version, "schema", "--of", "fs-check"]).good();
+}
+
+#[test]
 fn a_shell_completes_the_words_of_engines() {
     let lab = Lab::new();
     let version = lab.run(["--version"]).good().stdout;
