@@ -52,7 +52,7 @@ test: setup-test
 bench: build-fs
 	cargo bench --workspace --locked
 
-# The book has the pages of the root and the plans as well, because pages of docs link to them.
+# The book also contains the plans and the pages of the root directory, because pages of docs link to them.
 docs: $(MDBOOK)
 	rm -rf target/book target/book-pages && mkdir -p target/book-pages/filesystems
 	cp -r docs plans contrib *.md CITATION.cff LICENSE target/book-pages

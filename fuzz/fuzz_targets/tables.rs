@@ -43,7 +43,8 @@ fn tables() -> &'static (Vec<u8>, Vec<TableFile>) {
     })
 }
 
-/// The hook of libfuzzer ends the program at each panic. The store catches those of the library.
+/// Calls the panic hook of libFuzzer, which aborts the program, only for panics that the store does
+/// not catch.
 fn pass_caught_panics() {
     let end = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -49,7 +49,7 @@ pub enum Error {
     /// The run has too many files or bytes for a bundle.
     #[error("cannot bundle the run: {problem}")]
     TooLarge {
-        /// The excess.
+        /// The size of the run, and the limit that it exceeds.
         problem: String,
     },
     /// The contents cannot become a bundle.

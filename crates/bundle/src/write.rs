@@ -61,7 +61,7 @@ impl Prepared {
     /// each file, and stops with an error if it returns an error. `keep` selects the files that
     /// readers keep in memory, as in [`read()`](crate::read()).
     ///
-    /// Errors: a content cannot be read; readers refuse a name, or the bundle exceeds a limit.
+    /// Errors: a content cannot be read, a name is invalid, or the bundle exceeds a limit.
     pub fn new(
         contents: Contents,
         limits: Limits,

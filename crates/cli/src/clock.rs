@@ -30,7 +30,7 @@ impl SystemClock {
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// Seconds since 1970 as people and programs read them: `2026-11-23 06:40:12 UTC`. A time after the
-/// year 9999 is shown as its end.
+/// year 9999 is shown as the end of that year.
 pub fn tell_utc(unix_seconds: i64) -> String {
     EPOCH.saturating_add(SignedDuration::from_secs(unix_seconds)).strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

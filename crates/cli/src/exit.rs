@@ -220,7 +220,7 @@ fn bundle_kind(error: &senesce_bundle::Error) -> (ErrorKind, Option<String>) {
         Bundle::Version { .. } => (ErrorKind::Usage, Some("use a newer senesce")),
         Bundle::Damaged { .. } => (ErrorKind::Failed, Some("get it again from its source")),
         Bundle::TooLarge { .. } => {
-            (ErrorKind::Usage, Some("use --no-logs, leave --inputs out, and publish these files beside the bundle"))
+            (ErrorKind::Usage, Some("use --no-logs, leave --inputs out, and publish logs and inputs beside the bundle"))
         }
         Bundle::Io { .. } | Bundle::Content { .. } => (ErrorKind::Failed, None),
     };

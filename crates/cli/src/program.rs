@@ -12,7 +12,7 @@ use crate::{
     exit, out, verb,
 };
 
-/// What a program does with a verb. `true` means quiet.
+/// Executes a verb. The second argument is `--quiet`.
 type Dispatch = fn(Verb, bool) -> Result<()>;
 
 /// Executes the command line of `senesce` with these engines. `arguments` begin with the name of
@@ -150,6 +150,6 @@ fn dispatch(verb: Verb, quiet: bool) -> Result<()> {
             println!("{EXIT_CODES}");
             Ok(())
         }
-        Verb::Fs | Verb::Garden | Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("execute does it"),
+        Verb::Fs | Verb::Garden | Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("`execute` has executed it"),
     }
 }

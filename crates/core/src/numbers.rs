@@ -32,7 +32,7 @@ fn decimals(value: f64) -> i32 {
     2 - rounded.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok()).unwrap_or(0)
 }
 
-/// Three significant digits, zeros kept, so that numbers of a column are alike: `8.00`, `6.52`.
+/// Three significant digits with trailing zeros, as a column needs them: `8.00`, `6.52`.
 pub fn three_digits(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return number(value);

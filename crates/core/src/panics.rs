@@ -10,9 +10,9 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `work`, and returns the text of its panic as an error. Only for calls of a decoder of
-/// other authors, which may panic on bytes that were made to harm. Such a panic is no fault of the
-/// program, so panic hooks ask [`is_caught_panic`] and stay silent.
+/// Calls `work`, and returns the text of its panic as an error. Use it only for decoders of
+/// other projects, which may panic on malicious bytes. Such a panic is not a bug of this program,
+/// so panic hooks call [`is_caught_panic`] and stay silent.
 pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = IS_CAUGHT.replace(true);
     let ended = catch_unwind(AssertUnwindSafe(work));

@@ -401,7 +401,7 @@ pub(crate) fn plan_text(plan: &Plan, path: &Path) -> Result<String, Error> {
     })
 }
 
-/// The circumstance of a run: its start, seconds since 1970.
+/// The circumstance with the start of a run, in seconds since 1970.
 pub const BEGUN_UNIX_SECONDS: &str = "run.begun_unix_seconds";
 /// The circumstance of a run that one process executed without a failed arm: its wall time.
 pub const TOOK_SECONDS: &str = "run.took_seconds";

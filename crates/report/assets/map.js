@@ -35,7 +35,7 @@
   let TREE = SCALES.light;
   // None of them is like the grey of free space.
   const HEAT = [[255, 233, 148], [254, 178, 76], [227, 60, 40], [104, 0, 62]];
-  // The pieces of the file that has most of a cell: two whole files in one cell are not fragmented.
+  // The pieces of the file that fills most of the cell. Extents of the cell would count two whole files as fragments.
   const pieces = (index) => files.get(owner[index])?.extents ?? 1;
   const mostPieces = owner.reduce((largest, number) => Math.max(largest, files.get(number)?.extents ?? 1), 1);
   const most = owner.reduce((largest, number) => Math.max(largest, number ?? 0), 1);
@@ -74,8 +74,8 @@
     },
     extents: {
       legend: mostPieces > 1
-        ? `Colour: how many extents the file has that holds most of the cell, from 1 to ${mostPieces.toLocaleString("en")}, on a logarithmic scale.`
-        : "Colour: how many extents the file has that holds most of the cell. Each of these files is in one extent.",
+        ? `Colour: the number of extents of the file that fills most of the cell, from 1 to ${mostPieces.toLocaleString("en")}, on a logarithmic scale.`
+        : "Colour: the number of extents of the file that fills most of the cell. Each of these files has one extent.",
       colour: (index) => mix(HEAT, Math.log2(Math.max(1, pieces(index))) / Math.log2(Math.max(2, mostPieces))),
       scale: (share) => mix(HEAT, share),
     },

@@ -26,7 +26,7 @@ pub struct Baseline {
 enum Outcome {
     Better,
     Worse,
-    /// A difference that is no verdict: other input, a fresh copy, or a state before any aging.
+    /// A difference without a verdict: other input, a fresh copy, or a state before any aging.
     Differs,
     Unchanged,
 }
@@ -243,7 +243,7 @@ fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
 }
 
 /// The circumstances of the plan that differ, without their group; `None` if the input is equal.
-/// Another seed or history is other input, whose results differ without a cause.
+/// With another seed or history, results differ even if the file systems do not.
 fn input_words(unlike: &[String]) -> Option<String> {
     const MOST: usize = 3;
     let mut words: Vec<String> =
@@ -269,12 +269,12 @@ fn is_age(change: &Change) -> bool {
 
 const SLOWDOWN: &str = "slowdown, model: ";
 
-/// The limit of a slowdown's change, for a text.
+/// The largest change of a slowdown that counts as unchanged, as text.
 fn limits_of_age(settles: bool) -> String {
     Alike::slowdowns(settles).percent()
 }
 
-/// The change of the age, then what cannot be compared. The table has all other figures.
+/// States the change of the age, then the arms that cannot be compared.
 fn sentence(model: &Model, changes: &[Change], input: Option<&str>, limit: &str) -> String {
     if changes.is_empty() {
         return "The two runs have no figure in common.".to_owned();

@@ -161,7 +161,7 @@ impl Cured<'_> {
         }
     }
 
-    /// The factors of the tile, above 1; without an effect, words.
+    /// The factors of the tile, or words if the cure has no effect.
     fn key_factors(&self) -> Vec<(String, &'static str)> {
         let factor = |gain: f64| match self.effect {
             Effect::Slower => format!("{}×", two_digits(1.0 / gain)),

@@ -331,10 +331,11 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     parts.join("; ") + "."
 }
 
-/// The costs of the aged volumes, the cheapest arm first: the order of slowdowns is another one.
-/// Then the bytes that this arm writes, if others write much less. `None` for a single arm.
+/// The costs of the aged volumes, the cheapest arm first, which can differ from the order of the
+/// slowdowns. Then the bytes that this arm writes, if another arm writes much less. `None` for a
+/// single arm.
 fn absolute_costs(model: &Model, slowdowns: &Slowdowns, costs: &Lines) -> Option<String> {
-    /// Fewer bytes than this times those of another arm are not much.
+    /// Another arm writes much less if the cheapest arm writes more than this times its bytes.
     const MUCH: f64 = 2.0;
     let of = |arm: &OfArm| -> Vec<(Role, f64)> {
         arm.volumes.iter().filter_map(|(role, _)| Some((*role, arm.cost(costs, *role)?))).collect()

@@ -114,7 +114,7 @@ fn size(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), bytes)
 }
 
-/// A score. One that is not quite 1 does not read as 1.00.
+/// A score. A score just below 1 has four digits, so that it does not read as 1.00.
 fn score(value: &Json) -> String {
     match value.as_f64() {
         None => "–".to_owned(),
@@ -181,7 +181,7 @@ fn free_csv(buckets: &[Json]) -> String {
     csv.finish()
 }
 
-/// Each row of the files that lose most is one file, so it has no number of files.
+/// A row of a table of losers. In the table of files each row is one file, so it has no count.
 fn loser_row(target: &Json, loser: &Json, whole: Option<f64>, is_directory: bool) -> Vec<String> {
     let share = loser["lost_seconds"].as_f64().zip(whole).map(|(lost, whole)| format_percent(lost / whole));
     let mut row = vec![

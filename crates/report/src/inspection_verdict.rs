@@ -83,8 +83,8 @@ pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
 }
 
 /// The sentences of the verdict below the lead, as HTML. The lead has the grade, the ratio and the
-/// models, and the section of costs has the seconds. So only the device is left of the sentence
-/// with them.
+/// models, and the section of costs has the seconds. So the sentence with the
+/// seconds keeps only the device.
 pub(crate) fn details(inspection: &Json) -> Vec<String> {
     let all = sentences(inspection["verdict"].as_str().unwrap_or("–"));
     if lead(inspection).is_empty() {
@@ -121,7 +121,7 @@ pub(crate) fn with_code(text: &str) -> String {
     html
 }
 
-/// A hint if the best order takes less than half of the time. For an aged file system that is
+/// A hint if the best order takes at most half of the time. For an aged file system that is
 /// mounted, the advice of `defrag` is printed instead.
 pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     /// The least gain in seconds, and as a factor.

@@ -91,7 +91,7 @@ fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
     let cut = cut.map(|percent| {
         format!("A smoke test with {percent}% of the turnovers: its verdicts mean nothing. They show only that all of it runs.")
     });
-    // Without a meaning, the verdicts are not counted.
+    // The verdicts of a smoke test mean nothing, so they are not counted.
     let first = cut.unwrap_or_else(|| text(&reproduction["summary"]));
     vec![
         first,

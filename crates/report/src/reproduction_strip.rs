@@ -34,7 +34,8 @@ const NARROW: Size = Size { width: 358.0, left: 34.0, letters: 74, row: 34.0, cl
 const PRINTED: Size = Size { class: "on-paper", ..WIDE };
 /// The lines of such a part, so that it fits on the long side of A4 with its heading.
 const PRINTED_LINES: usize = 32;
-/// Longer names on narrow screens have smaller letters; the longest are pressed.
+/// On narrow screens, names above the first length have smaller letters; names above the second are
+/// also compressed.
 const SMALL_LETTERS: (usize, usize) = (52, 62);
 
 /// A figure with a published number.
@@ -50,8 +51,8 @@ struct Line<'j> {
     ours: &'j str,
 }
 
-/// A drawing for wide and one for narrow screens, and those for paper; empty if no figure has a
-/// published number.
+/// One drawing for wide screens, one for narrow screens, and one or more for paper. Empty if no
+/// figure has a published number.
 pub(crate) fn strips(reproduction: &Json) -> Vec<String> {
     let lines = lines(reproduction);
     match lines.is_empty() {
@@ -173,7 +174,7 @@ fn draw(lines: &[Line<'_>], size: &Size) -> String {
 /// The mark of a figure, with its ratio if that is beyond an end of the axis. A figure without a
 /// ratio has ours as text.
 ///
-/// A number that is met outside the band meets a limit: its mark is a triangle.
+/// If a figure is met outside the band, the paper states a limit: the mark is a triangle.
 fn draw_mark(svg: &mut String, line: &Line<'_>, size: &Size, x: impl Fn(f64) -> f64, y: f64) {
     let Some(ratio) = line.ratio.filter(|ratio| ratio.is_finite()) else {
         // At the edge, where no ratio is near.

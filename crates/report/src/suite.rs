@@ -173,8 +173,8 @@ impl<'a> Page<'a> {
         verdicts
     }
 
-    /// The largest losses of rate against the own fresh volume, one for each personality: at most
-    /// three.
+    /// The largest loss of rate of each personality, relative to its own fresh volume. At
+    /// most three.
     fn key_figures(&self) -> Vec<Value> {
         const MOST: usize = 3;
         let worst = |personality: &String| {

@@ -84,8 +84,8 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     warnings
 }
 
-/// Which cells are invalid, and the first reason of each arm and checkpoint: the last checkpoints
-/// first, and not more than a few.
+/// The invalid cells of the last few checkpoints, by arm, each with its first reason. The last
+/// checkpoint comes first.
 fn reasons(model: &Model) -> String {
     const MOST: usize = 3;
     #[derive(Default)]

@@ -185,7 +185,7 @@ mod tests {
         assert!(refused.len() * 8 > read.len(), "{} are refused, {} are read", refused.len(), read.len());
     }
 
-    /// A case of the fuzz target `tables`: a column starts before the file.
+    /// A file that the fuzz target `tables` found: its metadata places a column before the file.
     #[test]
     fn panic_of_the_library_is_an_error() {
         let bytes = include_bytes!("../tests/data/negative-start.parquet").to_vec();

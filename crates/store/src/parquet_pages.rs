@@ -4,9 +4,9 @@
 use parquet::{basic::Encoding, column::page::Page, errors::ParquetError, file::reader::RowGroupReader};
 use senesce_core::catch_panic;
 
-/// Calls the library, and converts its panic to an error: it panics on some damaged files, for
-/// example if a column starts before the file. Decoders of this crate run outside, so that their
-/// panics stay visible.
+/// Calls the library, and converts a panic of it to an error. It panics on some damaged files, for
+/// example if a column starts before the file. Decoders of this crate run outside this function, so
+/// that their panics stay visible.
 pub(crate) fn call_library<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     let refuse = |text| Err(ParquetError::General(format!("the Parquet library cannot decode it: {text}")));
     catch_panic(call).unwrap_or_else(refuse)

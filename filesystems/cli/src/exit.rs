@@ -64,7 +64,8 @@ fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static 
     let source = match &error.problem {
         BlockProblem::System(source) => source,
         BlockProblem::TooManyChanges { .. } => {
-            let hint = "a copy in memory keeps no more: leave --dry-run out, or unmount it before a check";
+            let hint =
+                "a copy in memory keeps no more changes: leave --dry-run out, or unmount the place before a check";
             return (ErrorKind::Environment, Some(hint));
         }
         _ => return (ErrorKind::Failed, None),

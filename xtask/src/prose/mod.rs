@@ -16,7 +16,7 @@ use allowance::Counts;
 const MAX_WORDS: usize = 40;
 /// A page of docs with more words has a contents list.
 const MAX_WORDS_WITHOUT_CONTENTS: usize = 1500;
-/// Links to the page's own headings that make a contents list.
+/// The least number of links to its own headings in a contents list.
 const MIN_CONTENTS: usize = 3;
 /// The table of allowed faults.
 const TABLE: &str = "xtask/prose-allowance.txt";

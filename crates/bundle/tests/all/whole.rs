@@ -134,7 +134,7 @@ fn a_bundle_is_written_if_readers_accept_it() {
         let is_expected = refused.as_ref().zip(expected.as_ref()).is_none_or(|(is, start)| is.starts_with(start));
         assert!(refused.is_some() == expected.is_some() && is_expected, "{refused:?}");
     }
-    // Readers that keep no file keep the metadata.
+    // Readers keep the metadata in memory even if they keep no other file.
     let few = Limits { kept_bytes: 100, ..exact };
     assert!(Prepared::new(contents(), few, |_| false, &|| Ok(())).is_err());
 }

@@ -20,9 +20,8 @@ pub struct ForecastArgs {
     /// Forecast the costs at these dates or checkpoints.
     ///
     /// Inspections: a date such as 2027-03-14. A run: a number of counted steps, such as pulls.
-    /// A run with several volumes: each has a forecast at each point, so each point must be after
-    /// the last checkpoint of all of them. Default: three points, the last one as far as a forecast
-    /// reaches.
+    /// If a run has several volumes, each point must be after the last checkpoint of every volume.
+    /// Default: three points, the last one as far as a forecast reaches.
     #[arg(long, value_name = "DATE|N", value_delimiter = ',')]
     pub at: Vec<When>,
     /// Find the date of this slowdown. Default: 2.

@@ -319,8 +319,8 @@ fn tell_seconds(seconds: u64) -> String {
     }
 }
 
-/// Removes a directory of [`create_scratch`]. A failure is a warning, so that it does not hide the
-/// result of the preview.
+/// Removes a directory of [`create_scratch`]. If that fails, it prints a warning only, so that the
+/// result of the preview is not lost.
 pub fn remove_scratch(scratch: &Path) {
     if let Err(error) = fs::remove_dir_all(scratch) {
         let scratch = scratch.display();

@@ -38,7 +38,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.device]).output();
-        // A program that scans all loop devices delays it, or a namespace of another test.
+        // A program that scans all loop devices, or a namespace of another test, delays the detach.
         let backing = Path::new("/sys/block").join(self.device.trim_start_matches("/dev/")).join("loop/backing_file");
         for _ in 0..12_000 {
             if !backing.exists() {

@@ -184,7 +184,7 @@ fn points_are_after_the_last_checkpoint_of_each_volume() {
     assert!(at("450", &["--arm", "ext4"]).good().stdout.lines().any(|line| line.starts_with("450 ")));
 }
 
-/// A forecast from all of them would compute for hours.
+/// A forecast that used all of the inspections would take hours.
 #[test]
 fn forecast_of_100_000_inspections_ends() {
     let lab = Lab::new();

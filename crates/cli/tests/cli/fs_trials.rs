@@ -164,7 +164,7 @@ fn dry_runs_of_a_mount_work_on_a_copy() {
     fs::write(lab.path("mnt/file"), vec![7; 300_000]).unwrap();
     fs::write(lab.path("mnt/same"), vec![7; 300_000]).unwrap();
     run(&lab, "fs sync mnt");
-    // The names and the files: a consistency point of the mount may free some blocks.
+    // Names and contents only: a consistency point of the mount may change the free space.
     let state = || {
         let lists =
             ["fs volume list g", "fs snapshot list g main", "fs snapshot list g home"].map(|words| run(&lab, words));

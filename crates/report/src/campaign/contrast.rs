@@ -7,8 +7,8 @@ const SCHEMES: [&str; 2] = [include_str!("../../assets/light.css"), include_str!
 /// The least contrast of small text, of WCAG 2.
 const LEAST: f64 = 4.5;
 
-/// The colour of the text of a cell with this share of the colour, percent, in both schemes, as a
-/// CSS value. Of black and white, one always has enough contrast.
+/// The colour of the text of a cell, as a CSS value for both schemes. `heat` is the share of the
+/// full colour in the cell, percent. Either black or white always has enough contrast.
 pub(super) fn text_colours(heat: u64) -> String {
     let name = |scheme: &str| {
         let cell = cell(scheme, heat);

@@ -144,8 +144,8 @@ impl Atlas {
         Some(atlas)
     }
 
-    /// The name of a device for readers: that of its model, if all its costs are of one, else that
-    /// of the plan.
+    /// The name of a device for readers: the name of its model if all its costs are of one model,
+    /// else its name in the plan.
     pub(super) fn label<'a>(&'a self, device: &'a str) -> &'a str {
         let of_device = self.figures.iter().filter(|task| task.device == device);
         let mut models = of_device.map(|task| task.costs.series.split_once(' ').filter(|(how, _)| *how != METHODS[2]));

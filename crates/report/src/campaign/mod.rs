@@ -65,7 +65,7 @@ fn lead(atlas: &Atlas) -> String {
     }
 }
 
-/// What a reader must know before the figures: tasks without a slowdown.
+/// The warnings above the figures: the number of tasks without a slowdown.
 fn warnings(atlas: &Atlas) -> Vec<String> {
     let Some((arm, reason)) = atlas.failed.first() else { return Vec::new() };
     let (failed, all) = (atlas.failed.len(), atlas.failed.len() + atlas.figures.len());

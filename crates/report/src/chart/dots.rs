@@ -13,7 +13,7 @@ const LEFT: f64 = 92.0;
 const RIGHT: f64 = 16.0;
 /// Pixels between the marks of two volumes, if there is space.
 const MARK_STEP: f64 = 9.0;
-/// The same if arrows with values are between the marks.
+/// The same distance if arrows with values are drawn between the marks.
 const CURE_STEP: f64 = 20.0;
 /// Pixels that a tick's label needs.
 const TICK_WIDTH: f64 = 32.0;

@@ -54,7 +54,7 @@ impl Frame {
     pub(crate) fn every(length: f64, labels: usize, label: f64) -> usize {
         let parts = labels.saturating_sub(1).max(1);
         let least = (label / (length / parts as f64).max(0.1)).ceil().max(1.0) as usize;
-        // The last label is the end of the axis, if that costs few of the others.
+        // The end of the axis has a label if the step between labels need not more than double.
         (least..=least * 2).find(|every| parts.is_multiple_of(*every)).unwrap_or(least)
     }
 

@@ -22,7 +22,7 @@ const SAMPLES: usize = 30;
 const LABEL_STEP: f64 = 14.0;
 /// Half of the width of the word `invalid`, px.
 const WORD: f64 = 18.0;
-/// A label that is farther from its point has a line to it, px.
+/// The largest distance of a label from its point without a line between them, px.
 const NEAR: f64 = 5.0;
 /// Longer names have small letters.
 const LETTERS: usize = 11;
@@ -183,7 +183,7 @@ impl Place<'_> {
             }
             stretches.last_mut().expect("there is always one stretch").push(point);
         }
-        // A line through two points only would show a course that is not known.
+        // A line between only two points would suggest a course that is not known.
         let is_known = series.points.len() > 2;
         for stretch in stretches.iter().filter(|stretch| is_known && stretch.len() > 1) {
             let path: Vec<_> = stretch
@@ -225,7 +225,7 @@ impl Place<'_> {
         svg.push_str("</g>");
     }
 
-    /// The word above the crosses of a checkpoint: their height is not a value.
+    /// Draws `invalid` above the crosses of a checkpoint, because their height is not a value.
     fn draw_invalid(&self, svg: &mut String) {
         let mut rises: BTreeMap<u64, f64> = BTreeMap::new();
         for series in &self.series {

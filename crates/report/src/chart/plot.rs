@@ -22,7 +22,7 @@ pub(crate) struct PlotLine {
     /// The class of its colour and dash: `curve-1`.
     pub class: String,
     pub name: String,
-    /// Whether another line is drawn over it at the same points: it is drawn wider.
+    /// Whether another line covers it at the same points. It is then drawn wider.
     pub is_under: bool,
     /// x, y, and whether the value is less certain than the others; from left to right.
     pub points: Vec<(f64, f64, bool)>,
@@ -79,7 +79,7 @@ impl<'p> Place<'p> {
             points().map(of).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
         };
         let ((left, right), (low, high)) = (span(|point| point.0), span(|point| point.1));
-        // A logarithmic axis of a narrow range has two ticks.
+        // A logarithmic axis of a narrow range would have only two ticks.
         let is_wide = low > 0.0 && high >= NARROW * low;
         let y = if panel.is_logarithmic && is_wide { Axis::logarithmic(low, high) } else { Axis::from_zero(high) };
         // An axis whose least value is near 0 starts at 0.

@@ -108,8 +108,8 @@ impl Unfinished {
     /// Gives the file its name. Another file of that name is not replaced.
     fn publish(self, out: &Path) -> Result<()> {
         let moved = match renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE) {
-            // NFS has no such rename, and a FUSE server may refuse it with its own error. A link
-            // does not replace a file either. `drop` removes the first name.
+            // NFS does not support this flag, and a FUSE server may refuse it with another error. A
+            // hard link does not replace a file either. `drop` removes the temporary name.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => fs::hard_link(&self.path, out),
             other => other.map_err(io::Error::from),
         };

@@ -210,8 +210,8 @@ pub fn rerun(args: RerunArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// Removes the paths of input files from results, and the hash of the plan. `rerun` writes its own
-/// paths into the plan, so they differ between equal runs. The hashes of the inputs stay.
+/// Removes the paths of input files and the hash of the plan from results. `rerun` writes its own
+/// paths into the plan, so paths and hash differ between equal runs. The hashes of the inputs stay.
 fn without_input_paths(mut results: Results) -> Results {
     let is_path = |key: &str, value: &str| match key {
         "plan.hash" | "workload.replay.log" | "workload.replay.repo" => true,

@@ -9,7 +9,7 @@ use crate::clock::{tell_utc, tell_utc_day};
 
 /// Seconds of a day.
 const SECONDS_OF_DAY: f64 = 86_400.0;
-/// The most values of a forecast, whose cost is quadratic in them.
+/// The most values that a forecast uses. Its cost is quadratic in their number.
 const MOST_VALUES: usize = 400;
 /// Inspections within fewer days are shown with minutes.
 const LEAST_DAYS: f64 = 4.0;
@@ -111,7 +111,7 @@ impl History {
         if count <= MOST_VALUES {
             return;
         }
-        // The smallest gap between values with which few enough of them remain.
+        // The smallest gap that leaves at most `MOST_VALUES` values.
         let (mut low, mut high) = (0.0, last - first);
         for _ in 0..64 {
             let middle = f64::midpoint(low, high);
@@ -135,8 +135,8 @@ impl History {
     }
 }
 
-/// Values from the last one to the first one, with at least a gap between each and the one before
-/// it. The first value is always among them.
+/// Values from the last one back to the first one, at least `gap` apart. The first value is always
+/// kept, even if it is nearer.
 fn spread(values: &[Value], gap: f64) -> impl Iterator<Item = Value> {
     let mut next = f64::INFINITY;
     let is_kept = move |(index, value): &(usize, &Value)| {

@@ -101,8 +101,8 @@ pub struct Claim {
 }
 
 impl Held {
-    /// A copy whose changes stay in memory, up to 256 MiB. A file that does not exist has `made`
-    /// bytes.
+    /// A copy whose changes stay in memory, up to 256 MiB. If the file does not exist, the copy has
+    /// `made` bytes.
     ///
     /// Errors: shorter than `made`.
     pub fn in_memory(self, made: Bytes) -> Result<Arc<dyn BlockDevice>> {
