@@ -242,12 +242,22 @@ fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
     }
 }
 
-/// The circumstances of the plan that differ, without their group; `None` if the input is equal.
-/// With another seed or history, results differ even if the file systems do not.
+/// The input that differs: seed, history or workload. `None` if it is equal. Another seed or history
+/// has other results without a cause. Options of mkfs and of the measurement are no input.
 fn input_words(unlike: &[String]) -> Option<String> {
     const MOST: usize = 3;
-    let mut words: Vec<String> =
-        unlike.iter().filter_map(|line| line.strip_prefix("plan, ")).map(|line| line.replacen(": ", " ", 1)).collect();
+    const LONGEST: usize = 40;
+    let word = |line: &String| {
+        let (key, values) = line.strip_prefix("plan, ")?.split_once(": ")?;
+        let key = key.split(" (").next().unwrap_or(key);
+        let is_input =
+            key == "plan.seed" || ["history", "workload", "log", "trace"].iter().any(|of| key.starts_with(of));
+        // Hashes and tables say nothing to a reader.
+        let is_short = values.chars().count() <= LONGEST && !values.contains('{');
+        let key = key.trim_start_matches("plan.");
+        is_input.then(|| if is_short { format!("{key} {values}") } else { key.to_owned() })
+    };
+    let mut words: Vec<String> = unlike.iter().filter_map(word).collect();
     if words.len() > MOST {
         let more = words.len() - (MOST - 1);
         words.truncate(MOST - 1);
@@ -320,7 +330,10 @@ fn sentence(model: &Model, changes: &[Change], input: Option<&str>, limit: &str)
     let unchanged = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
     match changes.len() {
         all if unchanged == all => text.push_str(&format!("No change of any of {all} figures beyond the limits.")),
-        all => text.push_str(&format!("{unchanged} of {all} figures are unchanged.")),
+        all => {
+            let are = if unchanged == 1 { "is" } else { "are" };
+            text.push_str(&format!("{unchanged} of {all} figures {are} unchanged."));
+        }
     }
     text
 }
@@ -370,10 +383,14 @@ mod tests {
         assert_eq!(
             sentence(&model, &changes, None, "10%"),
             "Age after 400 pulls: worse for btrfs (nearly full) 1.70×; unchanged within 10% for xfs. Not comparable at 400 \
-             pulls: ext4. 1 of 4 figures are unchanged."
+             pulls: ext4. 1 of 4 figures is unchanged."
         );
-        let unlike = ["plan, seed: 1 → 7".to_owned(), "machine, cpu: a → b".to_owned()];
+        let unlike = ["plan, plan.seed: 1 → 7", "plan, plan.hash: 3a → 4b", "machine, cpu: a → b"].map(str::to_owned);
         let input = input_words(&unlike);
+        let options = ["plan, plan.hash: 3a → 4b", "plan, measure.every: 1 → 2", "file system, mkfs_command: a → b"];
+        assert_eq!(input_words(&options.map(str::to_owned)), None, "another option has the same input");
+        let table = "plan, history (ext4): {\"model\":1} → {\"model\":2}".to_owned();
+        assert_eq!(input_words(&[table]).as_deref(), Some("history"));
         assert_eq!(input.as_deref(), Some("seed 1 → 7"));
         let said = sentence(&model, &changes, input.as_deref(), "10%");
         assert!(said.starts_with("The runs had different input (seed 1 → 7). Age after"), "{said}");

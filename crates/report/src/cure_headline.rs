@@ -151,27 +151,28 @@ impl Cured<'_> {
 
     /// `9.3×`, or `4.0× (nearly full) and 9.3× (roomy)`.
     fn gain(&self) -> String {
-        let texts: Vec<String> = self.gains.iter().map(|(_, gain)| format!("{}×", two_digits(gain.median))).collect();
-        match texts.iter().all(|text| *text == texts[0]) {
-            true => texts[0].clone(),
-            false => {
-                let named = texts.iter().zip(&self.gains).map(|(text, (role, _))| format!("{text} ({})", words(*role)));
-                list(&named.collect::<Vec<_>>())
-            }
+        match self.factors().as_slice() {
+            [(one, "")] => one.clone(),
+            some => list(&some.iter().map(|(factor, words)| format!("{factor} ({words})")).collect::<Vec<_>>()),
         }
+    }
+
+    /// How many times faster, or slower, each volume is that the cure changes in the direction of
+    /// its effect; one factor without a name if all are equal.
+    fn factors(&self) -> Vec<(String, &'static str)> {
+        let of = |gain: f64| if self.effect == Effect::Slower { 1.0 / gain } else { gain };
+        let shown = self.gains.iter().filter(|(_, gain)| self.effect == Effect::None || of(gain.median) > 1.0);
+        let factors: Vec<_> =
+            shown.map(|(role, gain)| (format!("{}×", two_digits(of(gain.median))), words(*role))).collect();
+        let is_whole = factors.len() == self.gains.len() && factors.iter().all(|(text, _)| *text == factors[0].0);
+        if is_whole { vec![(factors[0].0.clone(), "")] } else { factors }
     }
 
     /// The factors of the tile, or words if the cure has no effect.
     fn key_factors(&self) -> Vec<(String, &'static str)> {
-        let factor = |gain: f64| match self.effect {
-            Effect::Slower => format!("{}×", two_digits(1.0 / gain)),
-            _ => format!("{}×", two_digits(gain)),
-        };
-        let factors: Vec<_> = self.gains.iter().map(|(role, gain)| (factor(gain.median), words(*role))).collect();
         match self.effect {
             Effect::None => vec![("no difference".to_owned(), "")],
-            _ if factors.iter().all(|(text, _)| *text == factors[0].0) => vec![(factors[0].0.clone(), "")],
-            _ => factors,
+            _ => self.factors(),
         }
     }
 
@@ -184,7 +185,7 @@ impl Cured<'_> {
     }
 }
 
-/// `the volumes had not aged before the cure (0.92 to 0.98× the cost of a fresh copy)`; `None` if
+/// `the volumes had no measurable age before the cure (0.92 to 0.98× the cost of a fresh copy)`; `None` if
 /// one had.
 fn unaged_words(cured: &[Cured<'_>]) -> Option<String> {
     if cured.iter().any(|arm| arm.had_aged) {
@@ -194,7 +195,7 @@ fn unaged_words(cured: &[Cured<'_>]) -> Option<String> {
     let least = two_digits(ratios().fold(f64::INFINITY, f64::min));
     let most = two_digits(ratios().fold(0.0, f64::max));
     let range = if least == most { format!("{most}×") } else { format!("{least} to {most}×") };
-    Some(format!("the volumes had not aged before the cure ({range} the cost of a fresh copy)"))
+    Some(format!("the volumes had no measurable age before the cure ({range} the cost of a fresh copy)"))
 }
 
 /// `After 400 pulls, a cure by senesce makes ext4-senesce 9.3× faster to read on a modelled HDD
@@ -221,7 +222,7 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
             let rest = rest.iter().map(|arm| format!("{} {}", arm.name, arm.gain()));
             parts.push(format!("a cure by {tool} makes {}", list(&[lead].into_iter().chain(rest).collect::<Vec<_>>())));
         }
-        let slower: Vec<String> = of(Effect::Slower).map(|arm| format!("{} ({})", arm.name, arm.gain())).collect();
+        let slower: Vec<String> = of(Effect::Slower).map(|arm| format!("{} {}", arm.name, arm.gain())).collect();
         if !slower.is_empty() {
             parts.push(format!("one by {tool} makes {} slower", list(&slower)));
         }

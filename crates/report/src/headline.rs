@@ -117,7 +117,7 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
             arm: (*arm).to_owned(),
             factors: vec![("–".to_owned(), "")],
             device: label.clone(),
-            cost: format!("no valid result at {} {}", count(slowdowns.at), model.unit),
+            cost: format!("{} {} {}", why_missing(model, arm, slowdowns.at), count(slowdowns.at), model.unit),
             is_difference: false,
         }));
     }
@@ -140,6 +140,15 @@ pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
     }
     let is_noise = wall.arms.iter().all(|arm| arm.differences(model).is_none());
     is_noise.then_some("Nothing measured is beyond the noise")
+}
+
+const NO_RESULT: &str = "no valid result at";
+const NOT_YET: &str = "not measured yet at";
+
+/// Why an arm has no slowdown at a checkpoint: a cell is invalid, or the run did not reach it yet.
+fn why_missing(model: &Model, arm: &str, at: u64) -> &'static str {
+    let is_invalid = model.invalid.keys().any(|(of, _, pulls)| of.as_str() == arm && *pulls == at);
+    if is_invalid { NO_RESULT } else { NOT_YET }
 }
 
 /// Slowdowns of the aged volumes of one arm at one checkpoint.
@@ -287,10 +296,14 @@ impl<'m> Slowdowns<'m> {
 /// The sentence compares states of one checkpoint. It does not name the cause: see
 /// [`crate::own_cost`].
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
-    let at = match (slowdowns.at, model.results.cures.is_empty()) {
-        (0, _) => "In the first state of the tree".to_owned(),
-        (pulls, true) => format!("After {} {}", count(pulls), model.unit),
-        (pulls, false) => format!("After {} {}, before the cure", count(pulls), model.unit),
+    let is_cured_then =
+        |arm: &OfArm| model.results.cures.iter().any(|row| row.key.arm == arm.arm && row.key.pulls == slowdowns.at);
+    let at = match slowdowns.at {
+        0 => "In the first state of the tree".to_owned(),
+        pulls if slowdowns.arms.iter().all(is_cured_then) => {
+            format!("After {} {}, before the cure", count(pulls), model.unit)
+        }
+        pulls => format!("After {} {}", count(pulls), model.unit),
     };
     let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.arms.iter().partition(|arm| arm.is_slower(model));
     let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));
@@ -324,9 +337,12 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
             false => format!("{further}: {names}"),
         });
     }
-    if !slowdowns.missing.is_empty() {
-        let missing: Vec<String> = slowdowns.missing.iter().map(|arm| (*arm).to_owned()).collect();
-        parts.push(format!("no valid result at {} {}: {}", count(slowdowns.at), model.unit, list(&missing)));
+    for why in [NO_RESULT, NOT_YET] {
+        let missing = slowdowns.missing.iter().filter(|arm| why_missing(model, arm, slowdowns.at) == why);
+        let missing: Vec<String> = missing.map(|arm| (*arm).to_owned()).collect();
+        if !missing.is_empty() {
+            parts.push(format!("{why} {} {}: {}", count(slowdowns.at), model.unit, list(&missing)));
+        }
     }
     parts.join("; ") + "."
 }
@@ -361,7 +377,12 @@ fn absolute_costs(model: &Model, slowdowns: &Slowdowns, costs: &Lines) -> Option
     fewest.sort_by(|a, b| a.1.total_cmp(&b.1));
     let price = writes(cheapest).zip(fewest.first()).filter(|(own, (_, least))| *own > MUCH * least);
     let price = price.map_or_else(String::new, |(own, (arm, least))| {
-        format!(" {cheapest} writes {} bytes for each byte of content, {arm} {}.", figure(own), figure(*least))
+        format!(
+            " {cheapest} ({}) writes {} bytes for each byte of content, {arm} {}.",
+            words(role),
+            figure(own),
+            figure(*least)
+        )
     });
     Some(format!("Seconds to read a GiB of the aged tree: {}.{price}", all.join("; ")))
 }

@@ -145,7 +145,7 @@ pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     match (is_young, is_aged && !is_mounted && is_movable && is_worth) {
         (true, _) => {
             let order = format!(
-                "Not aged, but its order is slow to read: the best order takes {best} instead of {now} on {device} \
+                "Young, but its order is slow to read: the best order takes {best} instead of {now} on {device} \
                  (−{saved:.0}%)."
             );
             let step =
@@ -320,7 +320,7 @@ mod tests {
         let mounted = || json!({ "mount_point": "/srv", "file_system": "xfs" });
         let with = |best: f64, refusal: Json| of(best, mounted(), refusal, Json::Null);
         let order =
-            "Not aged, but its order is slow to read: the best order takes 34.0 s instead of 307 s on NVMe (−89%).";
+            "Young, but its order is slow to read: the best order takes 34.0 s instead of 307 s on NVMe (−89%).";
         let with_step = Some(format!("{order} `senesce defrag` moves files towards it."));
         assert_eq!(with(34.0, Json::Null), with_step);
         assert_eq!([with(300.0, Json::Null), with(154.0, Json::Null)], [None, None], "half of the time or more");

@@ -160,7 +160,10 @@ impl<'a> Page<'a> {
                 sure => format!("{sure} of them"),
             };
             verdicts.push(match changed {
-                0 => "Aging does not change the order of the file systems.".to_owned(),
+                0 => format!(
+                    "The measured order of the file systems is the same after aging in all of {} cases.",
+                    rankings().count()
+                ),
                 _ => format!(
                     "Aging changes the order of the file systems in {changed} of {} cases, {sure} beyond chance.",
                     rankings().count(),

@@ -8,8 +8,9 @@ use senesce_store::{MISSED_CURE, Role};
 use crate::format::{count, list};
 use crate::model::{Model, words};
 
-/// The warnings of a run, each with the number of cells that it concerns.
-pub(crate) fn warnings(model: &Model) -> Vec<String> {
+/// The warnings of a run, each with the number of cells that it concerns. `with_reasons`: the text
+/// around them does not list the reasons of invalid cells.
+pub(crate) fn warnings(model: &Model, with_reasons: bool) -> Vec<String> {
     let results = model.results;
     let mut warnings = Vec::new();
     let valid: BTreeSet<_> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
@@ -17,7 +18,10 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
     let cells = |count: usize| format!("{count} of {} cells", results.cells.len());
     if !model.invalid.is_empty() {
         let invalid = cells(model.invalid.len());
-        warnings.push(format!("{invalid} are invalid; their measurements are left out. {}", reasons(model)));
+        warnings.push(format!(
+            "{invalid} are invalid; their measurements are left out. {}",
+            invalid_cells(model, with_reasons)
+        ));
     }
     let is_guest = |key: &str| key == "guest_kind" || key.ends_with(".guest_kind");
     if results.circumstances.iter().any(|row| is_guest(&row.key)) {
@@ -86,7 +90,7 @@ pub(crate) fn warnings(model: &Model) -> Vec<String> {
 
 /// The invalid cells of the last few checkpoints, by arm, each with its first reason. The last
 /// checkpoint comes first.
-fn reasons(model: &Model) -> String {
+fn invalid_cells(model: &Model, with_reasons: bool) -> String {
     const MOST: usize = 3;
     #[derive(Default)]
     struct Group<'m> {
@@ -101,15 +105,18 @@ fn reasons(model: &Model) -> String {
     }
     let mut texts = Vec::new();
     for ((Reverse(pulls), arm), Group { volumes, reason }) in groups.iter().take(MOST) {
-        let reason = shortened_reason(reason.unwrap_or_default());
-        texts.push(format!("{arm} at {} {} ({}): {reason}", count(*pulls), model.unit, list(volumes)));
+        let mut text = format!("{arm} at {} {} ({})", count(*pulls), model.unit, list(volumes));
+        if with_reasons {
+            text.push_str(&format!(": {}", shortened_reason(reason.unwrap_or_default())));
+        }
+        texts.push(text);
     }
     if groups.len() > MOST {
         texts.push(format!("and {} more", groups.len() - MOST));
     }
     let text = texts.join("; ");
     let dot = if text.ends_with('…') { "" } else { "." };
-    format!("{text}{dot} The details of the page have all reasons.")
+    format!("{text}{dot}")
 }
 
 /// The start of a reason, for a warning: a list elsewhere has all of it.

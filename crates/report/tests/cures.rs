@@ -136,7 +136,7 @@ fn a_report_with_cures_leads_with_their_gain() {
         .for_each(|row| row.seconds = 9.2);
     assert!(
         lead(&results).starts_with(
-            "After 200 pulls, the volumes had not aged before the cure (0.98× the cost of a fresh copy); a cure by senesce \
+            "After 200 pulls, the volumes had no measurable age before the cure (0.98× the cost of a fresh copy); a cure by senesce \
              makes xfs 2.2× faster to read on a modelled "
         ),
         "{}",

@@ -239,7 +239,8 @@ fn baseline_shows_worse_and_unchanged_figures() {
         row.seconds_per_gib /= 2.0;
     }
     let new = common::results();
-    let unlike = vec!["file system, mkfs_command: mkfs.xfs → mkfs.xfs -n <".to_owned()];
+    let unlike =
+        ["file system, mkfs_command: mkfs.xfs → mkfs.xfs -n <", "plan, plan.hash: 3a → 4b"].map(str::to_owned).to_vec();
     let other_seed = old.clone();
     let baseline = Some(Baseline { name: "before <".to_owned(), results: old, unlike });
     let page = |baseline| render_report(&new, &ReportOptions { baseline, ..ReportOptions::default() }).unwrap();
@@ -260,7 +261,7 @@ fn baseline_shows_worse_and_unchanged_figures() {
     );
     assert!(!page(None).contains("Change since"));
     // With another seed the input is another one, and no difference is a verdict.
-    let unlike = vec!["plan, seed: 1 → 7".to_owned()];
+    let unlike = vec!["plan, plan.seed: 1 → 7".to_owned()];
     let other = page(Some(Baseline { name: "before".to_owned(), results: other_seed, unlike }));
     let lead = other.split("class=\"lead\">").nth(1).unwrap().split("</p>").next().unwrap();
     assert!(lead.contains("The runs had different input (seed 1 → 7). Age after 200 pulls"), "{lead}");

@@ -64,8 +64,7 @@ fn block_kind(error: &senesce_block::BlockError) -> (ErrorKind, Option<&'static 
     let source = match &error.problem {
         BlockProblem::System(source) => source,
         BlockProblem::TooManyChanges { .. } => {
-            let hint =
-                "a copy in memory keeps no more changes: leave --dry-run out, or unmount the place before a check";
+            let hint = "the change is too large to be tried in memory; for a check, unmount the volume first";
             return (ErrorKind::Environment, Some(hint));
         }
         _ => return (ErrorKind::Failed, None),

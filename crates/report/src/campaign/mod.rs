@@ -36,7 +36,7 @@ pub fn render_campaign(results: &Results) -> Result<String, Error> {
         version => results.run.senesce_version.as_str(),
         lead => lead(&atlas),
         warnings => warnings(&atlas),
-        most => most(&atlas).map(figure),
+        most => most(&atlas).map(|most| figure(most.max(LEAST_END))),
         tasks => atlas.figures.len(),
         kernels => kernels(&atlas),
         maps,
@@ -56,7 +56,8 @@ fn lead(atlas: &Atlas) -> String {
         let of_device = atlas.slowdowns.iter().filter(|((of, ..), _)| of == device);
         let (key, slowdown) = of_device.max_by(|a, b| a.1.spread.median.total_cmp(&b.1.spread.median))?;
         let on = if device.is_empty() { String::new() } else { format!(" on {}", atlas.label(device)) };
-        Some(format!("{}× for {} under {}{on}", figure(slowdown.spread.median), key.1, key.2))
+        let (median, n) = (figure(slowdown.spread.median), slowdown.spread.count);
+        Some(format!("{median}× for {} under {}{on} (n = {n})", key.1, key.2))
     };
     let worst: Vec<String> = atlas.devices.iter().filter_map(worst).collect();
     match worst.is_empty() {
@@ -126,11 +127,13 @@ fn map(atlas: &Atlas, device: &str) -> Value {
     context! { device => atlas.label(device), rows => rows.collect::<Vec<_>>(), workloads => &atlas.workloads }
 }
 
+/// The smallest end of the scale of colours.
+const LEAST_END: f64 = 2.0;
+
 /// The share of the colour, percent, on a logarithmic scale: none at 1, all at the largest
 /// slowdown. A scale ends at 2 or above, so that small slowdowns stay pale.
 fn heat(slowdown: f64, most: f64) -> u64 {
-    const LEAST: f64 = 2.0;
-    (slowdown.max(1.0).ln() / most.max(LEAST).ln() * 100.0).min(100.0).round() as u64
+    (slowdown.max(1.0).ln() / most.max(LEAST_END).ln() * 100.0).min(100.0).round() as u64
 }
 
 /// The interval of a median and the number of values. One value has none, and few have their range:
