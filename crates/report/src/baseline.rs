@@ -242,8 +242,8 @@ fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
     }
 }
 
-/// The input that differs: seed, history or workload. `None` if it is equal. Another seed or history
-/// has other results without a cause. Options of mkfs and of the measurement are no input.
+/// The input that differs: seed, history or workload. `None` if it is equal. Another seed or
+/// history has other results without a cause. Options of mkfs and of the measurement are no input.
 fn input_words(unlike: &[String]) -> Option<String> {
     const MOST: usize = 3;
     const LONGEST: usize = 40;

@@ -185,8 +185,8 @@ impl Cured<'_> {
     }
 }
 
-/// `the volumes had no measurable age before the cure (0.92 to 0.98× the cost of a fresh copy)`; `None` if
-/// one had.
+/// `the volumes had no measurable age before the cure (0.92 to 0.98× the cost of a fresh copy)`;
+/// `None` if one had.
 fn unaged_words(cured: &[Cured<'_>]) -> Option<String> {
     if cured.iter().any(|arm| arm.had_aged) {
         return None;

@@ -7,9 +7,10 @@
 
 use senesce_store::Role;
 
+use crate::arm_slowdowns::{OfArm, Slowdowns};
 use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
-use crate::format::{count, figure, list, number, two_digits};
+use crate::format::{count, figure, list, number};
 use crate::model::{Lines, Model, Spread, words};
 use crate::noise::{Alike, Finding, Noise};
 use crate::own_cost::{own_changes, own_costs};
@@ -149,145 +150,6 @@ const NOT_YET: &str = "not measured yet at";
 fn why_missing(model: &Model, arm: &str, at: u64) -> &'static str {
     let is_invalid = model.invalid.keys().any(|(of, _, pulls)| of.as_str() == arm && *pulls == at);
     if is_invalid { NO_RESULT } else { NOT_YET }
-}
-
-/// Slowdowns of the aged volumes of one arm at one checkpoint.
-struct OfArm<'m> {
-    arm: &'m str,
-    pulls: u64,
-    volumes: Vec<(Role, &'m Spread)>,
-    /// Whether [`Self::differences`] removed all volumes without a difference.
-    is_judged: bool,
-}
-
-/// Slowdowns of arms, all at one checkpoint.
-struct Slowdowns<'m> {
-    /// The last checkpoint that has a slowdown.
-    at: u64,
-    /// The largest slowdown first.
-    arms: Vec<OfArm<'m>>,
-    /// Arms with a slowdown at an earlier checkpoint only.
-    missing: Vec<&'m str>,
-}
-
-impl<'m> OfArm<'m> {
-    fn at(lines: &'m Lines, arm: &'m str, pulls: u64) -> Option<Self> {
-        let of = |role| Some((role, lines.get(&(arm.to_owned(), role))?.get(&pulls)?));
-        let volumes: Vec<_> = [Role::Full, Role::Empty].into_iter().filter_map(of).collect();
-        (!volumes.is_empty()).then_some(Self { arm, pulls, volumes, is_judged: false })
-    }
-
-    /// The arm with only the volumes whose ratio is a difference; none if there are none.
-    fn differences(&self, model: &Model) -> Option<Self> {
-        let noise = model.noise.get(self.arm).copied();
-        let is_one = |(_, ratio): &&(Role, &'m Spread)| Finding::of(ratio, noise) == Finding::Difference;
-        let volumes: Vec<_> = self.volumes.iter().filter(is_one).copied().collect();
-        (!volumes.is_empty()).then_some(Self { arm: self.arm, pulls: self.pulls, volumes, is_judged: true })
-    }
-
-    fn least(&self) -> f64 {
-        self.volumes.iter().map(|(_, ratio)| ratio.median).fold(f64::INFINITY, f64::min)
-    }
-
-    fn most(&self) -> f64 {
-        self.volumes.iter().map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
-    }
-
-    fn worst(&self) -> Option<Role> {
-        self.volumes.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(role, _)| *role)
-    }
-
-    /// The factor of each volume with its name; one without a name if all are equal.
-    fn named_factors(&self) -> Vec<(String, &'static str)> {
-        if self.volumes.len() > 1 && !self.has_two_factors() {
-            return vec![(format!("{}×", two_digits(self.most())), "")];
-        }
-        self.volumes.iter().map(|(role, ratio)| (format!("{}×", two_digits(ratio.median)), words(*role))).collect()
-    }
-
-    /// `78.0 and 81.0 s/GiB; fresh copy 11.6`, in the order of the volumes.
-    fn costs(&self, costs: &Lines) -> String {
-        let own: Vec<String> =
-            self.volumes.iter().filter_map(|(role, _)| self.cost(costs, *role)).map(figure).collect();
-        match (own.is_empty(), self.cost(costs, Role::Unaged)) {
-            (true, _) => String::new(),
-            (false, None) => format!("{} s/GiB", list(&own)),
-            (false, Some(fresh)) => format!("{} s/GiB; fresh copy {}", list(&own), figure(fresh)),
-        }
-    }
-
-    /// Seconds per GiB of a volume at the checkpoint of the slowdowns.
-    fn cost(&self, costs: &Lines, role: Role) -> Option<f64> {
-        Some(costs.get(&(self.arm.to_owned(), role))?.get(&self.pulls)?.median)
-    }
-
-    /// `6.7× (nearly full) and 7.0× (roomy)`; `6.7× and 7.0×` if the text before names the
-    /// volumes; `12×` if both have the same factor.
-    fn factors(&self, are_known: bool) -> String {
-        let factor = |ratio: &Spread| format!("{}×", two_digits(ratio.median));
-        if self.volumes.len() > 1 && !self.has_two_factors() {
-            return format!("{}×", two_digits(self.most()));
-        }
-        let of = |(role, ratio): &(Role, &Spread)| match are_known {
-            true => factor(ratio),
-            false => format!("{} ({})", factor(ratio), words(*role)),
-        };
-        list(&self.volumes.iter().map(of).collect::<Vec<_>>())
-    }
-
-    fn has_two_factors(&self) -> bool {
-        self.volumes.len() > 1 && two_digits(self.least()) != two_digits(self.most())
-    }
-
-    fn roles(&self) -> Vec<Role> {
-        self.volumes.iter().map(|(role, _)| *role).collect()
-    }
-
-    /// Whether reading an aged volume is slower than reading its fresh copy, by more than chance.
-    fn is_slower(&self, model: &Model) -> bool {
-        self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && self.is_difference(model, ratio))
-    }
-
-    /// Whether a volume is faster to read than its fresh copy, beyond chance, and no volume is
-    /// slower.
-    fn is_faster(&self, model: &Model) -> bool {
-        !self.is_slower(model) && self.volumes.iter().any(|(_, ratio)| self.is_difference(model, ratio))
-    }
-
-    fn is_difference(&self, model: &Model, ratio: &Spread) -> bool {
-        self.is_judged || model.is_difference(ratio)
-    }
-}
-
-impl<'m> Slowdowns<'m> {
-    fn of(model: &'m Model, lines: &'m Lines) -> Self {
-        let at = lines.values().filter_map(|line| line.last_key_value()).map(|(pulls, _)| *pulls).max().unwrap_or(0);
-        Self::at(model, lines, at)
-    }
-
-    /// Slowdowns at this checkpoint. Those of other checkpoints are left out: a sentence that names
-    /// a checkpoint has only its figures.
-    fn at(model: &'m Model, lines: &'m Lines, at: u64) -> Self {
-        let names = model.arms.iter().map(|(arm, _)| arm.as_str());
-        let mut arms: Vec<_> = names.clone().filter_map(|arm| OfArm::at(lines, arm, at)).collect();
-        arms.sort_by(|a, b| b.most().total_cmp(&a.most()));
-        let has_figure = |arm: &str| lines.keys().any(|(name, _)| name == arm);
-        let is_shown = |arm: &str| arms.iter().any(|shown| shown.arm == arm);
-        let missing = names.filter(|arm| has_figure(arm) && !is_shown(arm)).collect();
-        Self { at, arms, missing }
-    }
-
-    /// The volumes of each arm that is slower than a fresh copy.
-    fn slower(&self, model: &Model) -> Vec<(String, Vec<Role>)> {
-        let slower = self.arms.iter().filter(|arm| arm.is_slower(model));
-        slower.map(|arm| (arm.arm.to_owned(), arm.roles())).collect()
-    }
-
-    /// The slowest volume of each arm that is slower than a fresh copy.
-    fn worst(&self, model: &Model) -> Vec<(String, Role)> {
-        let slower = self.arms.iter().filter(|arm| arm.is_slower(model));
-        slower.filter_map(|arm| Some((arm.arm.to_owned(), arm.worst()?))).collect()
-    }
 }
 
 /// `After 1,000 pulls, xfs takes 11× (nearly full) and 12× (roomy) as long to read as a fresh copy

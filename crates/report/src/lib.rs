@@ -7,6 +7,7 @@
 
 mod arm_colour;
 mod arm_order;
+mod arm_slowdowns;
 mod baseline;
 mod campaign;
 mod chart;

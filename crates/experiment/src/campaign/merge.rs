@@ -150,8 +150,8 @@ fn open_results(campaign: &Campaign, task: &Task) -> Result<ResultStore, Error> 
     Ok(store)
 }
 
-/// Whether a circumstance is of one execution of a task, such as its start and duration. A merge leaves
-/// it out; the results of the task keep it.
+/// Whether a circumstance is of one execution of a task, such as its start and duration. A merge
+/// leaves it out; the results of the task keep it.
 fn is_of_execution(row: &CircumstanceRow) -> bool {
     row.key.starts_with("run.")
 }

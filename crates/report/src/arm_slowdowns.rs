@@ -1,0 +1,146 @@
+//! The slowdowns of arms at one checkpoint, and whether they are differences.
+
+use senesce_store::Role;
+
+use crate::format::{figure, list, two_digits};
+use crate::model::{Lines, Model, Spread, words};
+use crate::noise::Finding;
+
+/// Slowdowns of the aged volumes of one arm at one checkpoint.
+pub(crate) struct OfArm<'m> {
+    pub(crate) arm: &'m str,
+    pub(crate) pulls: u64,
+    pub(crate) volumes: Vec<(Role, &'m Spread)>,
+    /// Whether [`Self::differences`] removed all volumes without a difference.
+    pub(crate) is_judged: bool,
+}
+
+/// Slowdowns of arms, all at one checkpoint.
+pub(crate) struct Slowdowns<'m> {
+    /// The last checkpoint that has a slowdown.
+    pub(crate) at: u64,
+    /// The largest slowdown first.
+    pub(crate) arms: Vec<OfArm<'m>>,
+    /// Arms with a slowdown at an earlier checkpoint only.
+    pub(crate) missing: Vec<&'m str>,
+}
+
+impl<'m> OfArm<'m> {
+    pub(crate) fn at(lines: &'m Lines, arm: &'m str, pulls: u64) -> Option<Self> {
+        let of = |role| Some((role, lines.get(&(arm.to_owned(), role))?.get(&pulls)?));
+        let volumes: Vec<_> = [Role::Full, Role::Empty].into_iter().filter_map(of).collect();
+        (!volumes.is_empty()).then_some(Self { arm, pulls, volumes, is_judged: false })
+    }
+
+    /// The arm with only the volumes whose ratio is a difference; none if there are none.
+    pub(crate) fn differences(&self, model: &Model) -> Option<Self> {
+        let noise = model.noise.get(self.arm).copied();
+        let is_one = |(_, ratio): &&(Role, &'m Spread)| Finding::of(ratio, noise) == Finding::Difference;
+        let volumes: Vec<_> = self.volumes.iter().filter(is_one).copied().collect();
+        (!volumes.is_empty()).then_some(Self { arm: self.arm, pulls: self.pulls, volumes, is_judged: true })
+    }
+
+    pub(crate) fn least(&self) -> f64 {
+        self.volumes.iter().map(|(_, ratio)| ratio.median).fold(f64::INFINITY, f64::min)
+    }
+
+    pub(crate) fn most(&self) -> f64 {
+        self.volumes.iter().map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
+    }
+
+    pub(crate) fn worst(&self) -> Option<Role> {
+        self.volumes.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(role, _)| *role)
+    }
+
+    /// The factor of each volume with its name; one without a name if all are equal.
+    pub(crate) fn named_factors(&self) -> Vec<(String, &'static str)> {
+        if self.volumes.len() > 1 && !self.has_two_factors() {
+            return vec![(format!("{}×", two_digits(self.most())), "")];
+        }
+        self.volumes.iter().map(|(role, ratio)| (format!("{}×", two_digits(ratio.median)), words(*role))).collect()
+    }
+
+    /// `78.0 and 81.0 s/GiB; fresh copy 11.6`, in the order of the volumes.
+    pub(crate) fn costs(&self, costs: &Lines) -> String {
+        let own: Vec<String> =
+            self.volumes.iter().filter_map(|(role, _)| self.cost(costs, *role)).map(figure).collect();
+        match (own.is_empty(), self.cost(costs, Role::Unaged)) {
+            (true, _) => String::new(),
+            (false, None) => format!("{} s/GiB", list(&own)),
+            (false, Some(fresh)) => format!("{} s/GiB; fresh copy {}", list(&own), figure(fresh)),
+        }
+    }
+
+    /// Seconds per GiB of a volume at the checkpoint of the slowdowns.
+    pub(crate) fn cost(&self, costs: &Lines, role: Role) -> Option<f64> {
+        Some(costs.get(&(self.arm.to_owned(), role))?.get(&self.pulls)?.median)
+    }
+
+    /// `6.7× (nearly full) and 7.0× (roomy)`; `6.7× and 7.0×` if the text before names the
+    /// volumes; `12×` if both have the same factor.
+    pub(crate) fn factors(&self, are_known: bool) -> String {
+        let factor = |ratio: &Spread| format!("{}×", two_digits(ratio.median));
+        if self.volumes.len() > 1 && !self.has_two_factors() {
+            return format!("{}×", two_digits(self.most()));
+        }
+        let of = |(role, ratio): &(Role, &Spread)| match are_known {
+            true => factor(ratio),
+            false => format!("{} ({})", factor(ratio), words(*role)),
+        };
+        list(&self.volumes.iter().map(of).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn has_two_factors(&self) -> bool {
+        self.volumes.len() > 1 && two_digits(self.least()) != two_digits(self.most())
+    }
+
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        self.volumes.iter().map(|(role, _)| *role).collect()
+    }
+
+    /// Whether reading an aged volume is slower than reading its fresh copy, by more than chance.
+    pub(crate) fn is_slower(&self, model: &Model) -> bool {
+        self.volumes.iter().any(|(_, ratio)| ratio.median > 1.0 && self.is_difference(model, ratio))
+    }
+
+    /// Whether a volume is faster to read than its fresh copy, beyond chance, and no volume is
+    /// slower.
+    pub(crate) fn is_faster(&self, model: &Model) -> bool {
+        !self.is_slower(model) && self.volumes.iter().any(|(_, ratio)| self.is_difference(model, ratio))
+    }
+
+    pub(crate) fn is_difference(&self, model: &Model, ratio: &Spread) -> bool {
+        self.is_judged || model.is_difference(ratio)
+    }
+}
+
+impl<'m> Slowdowns<'m> {
+    pub(crate) fn of(model: &'m Model, lines: &'m Lines) -> Self {
+        let at = lines.values().filter_map(|line| line.last_key_value()).map(|(pulls, _)| *pulls).max().unwrap_or(0);
+        Self::at(model, lines, at)
+    }
+
+    /// Slowdowns at this checkpoint. Those of other checkpoints are left out: a sentence that names
+    /// a checkpoint has only its figures.
+    pub(crate) fn at(model: &'m Model, lines: &'m Lines, at: u64) -> Self {
+        let names = model.arms.iter().map(|(arm, _)| arm.as_str());
+        let mut arms: Vec<_> = names.clone().filter_map(|arm| OfArm::at(lines, arm, at)).collect();
+        arms.sort_by(|a, b| b.most().total_cmp(&a.most()));
+        let has_figure = |arm: &str| lines.keys().any(|(name, _)| name == arm);
+        let is_shown = |arm: &str| arms.iter().any(|shown| shown.arm == arm);
+        let missing = names.filter(|arm| has_figure(arm) && !is_shown(arm)).collect();
+        Self { at, arms, missing }
+    }
+
+    /// The volumes of each arm that is slower than a fresh copy.
+    pub(crate) fn slower(&self, model: &Model) -> Vec<(String, Vec<Role>)> {
+        let slower = self.arms.iter().filter(|arm| arm.is_slower(model));
+        slower.map(|arm| (arm.arm.to_owned(), arm.roles())).collect()
+    }
+
+    /// The slowest volume of each arm that is slower than a fresh copy.
+    pub(crate) fn worst(&self, model: &Model) -> Vec<(String, Role)> {
+        let slower = self.arms.iter().filter(|arm| arm.is_slower(model));
+        slower.filter_map(|arm| Some((arm.arm.to_owned(), arm.worst()?))).collect()
+    }
+}
