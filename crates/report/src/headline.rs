@@ -159,13 +159,18 @@ fn why_missing(model: &Model, arm: &str, at: u64) -> &'static str {
 /// [`crate::own_cost`].
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     let is_cured_then =
-        |arm: &OfArm| model.results.cures.iter().any(|row| row.key.arm == arm.arm && row.key.pulls == slowdowns.at);
+        |arm: &&OfArm| model.results.cures.iter().any(|row| row.key.arm == arm.arm && row.key.pulls == slowdowns.at);
+    let cured: Vec<String> = slowdowns.arms.iter().filter(is_cured_then).map(|arm| arm.arm.to_owned()).collect();
     let at = match slowdowns.at {
         0 => "In the first state of the tree".to_owned(),
-        pulls if slowdowns.arms.iter().all(is_cured_then) => {
-            format!("After {} {}, before the cure", count(pulls), model.unit)
+        pulls => {
+            let cure = match cured.len() {
+                0 => String::new(),
+                all if all == slowdowns.arms.len() => ", before the cure".to_owned(),
+                _ => format!(" (before the cure of {})", list(&cured)),
+            };
+            format!("After {} {}{cure}", count(pulls), model.unit)
         }
-        pulls => format!("After {} {}", count(pulls), model.unit),
     };
     let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.arms.iter().partition(|arm| arm.is_slower(model));
     let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));

@@ -143,7 +143,7 @@ fn a_report_with_cures_leads_with_their_gain() {
         lead(&results)
     );
     let before = summary_table(&results);
-    assert!(before.contains("After 200 pulls, before the cure, "), "{before}");
+    assert!(before.contains("After 200 pulls (before the cure of xfs), xfs takes "), "{before}");
     results
         .modelled
         .iter_mut()

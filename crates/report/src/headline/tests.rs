@@ -193,6 +193,8 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
             *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
         }
     }
+    assert!(headline(&model)[0].ends_with("; not measured yet at 1,000 pulls: ext4."), "{:?}", headline(&model));
+    model.invalid.insert(("ext4".to_owned(), Role::Full, 1000), "in use".to_owned());
     let said = headline(&model);
     assert_eq!(
         said[0],
@@ -228,5 +230,8 @@ fn cheapest_arm_that_writes_much_says_so() {
     assert_eq!(second(&model), order);
     model.write_amplification_of_all =
         [(("btrfs".to_owned(), Role::Full), 12.6), (("xfs".to_owned(), Role::Full), 1.6)].into();
-    assert_eq!(second(&model), format!("{order} btrfs writes 12.6 bytes for each byte of content, xfs 1.60."));
+    assert_eq!(
+        second(&model),
+        format!("{order} btrfs (nearly full) writes 12.6 bytes for each byte of content, xfs 1.60.")
+    );
 }
