@@ -112,6 +112,6 @@ mod tests {
         let error = device.write_at(0, &[1; 8]).unwrap_err();
         assert!(error.to_string().contains("the changes exceed 0 B of memory"), "{error}");
         let (found, hint) = kind(&error).unwrap();
-        assert!(found == ErrorKind::Environment && hint.unwrap().contains("leave --dry-run out"), "{hint:?}");
+        assert!(found == ErrorKind::Environment && hint.unwrap().contains("too large"), "{hint:?}");
     }
 }
