@@ -271,8 +271,7 @@ fn is_before_aging(change: &Change, model: &Model) -> bool {
     change.at == 0 && model.checkpoints.last().is_some_and(|last| *last > 0)
 }
 
-/// The name of the figure that says how aged a volume is: the slowdown on the main device, or else
-/// the measured cost.
+/// Whether a figure is the slowdown on the main device, which says how aged a volume is.
 fn is_age(change: &Change) -> bool {
     change.figure.starts_with(SLOWDOWN)
 }
