@@ -2,7 +2,7 @@
 
 use senesce_store::Role;
 
-use crate::format::{figure, list, two_digits};
+use crate::format::{count, figure, list, two_digits};
 use crate::model::{Lines, Model, Spread, words};
 use crate::noise::Finding;
 
@@ -17,12 +17,63 @@ pub(crate) struct OfArm<'m> {
 
 /// Slowdowns of arms, all at one checkpoint.
 pub(crate) struct Slowdowns<'m> {
-    /// The last checkpoint that has a slowdown.
+    /// The checkpoint.
     pub(crate) at: u64,
     /// The largest slowdown first.
     pub(crate) arms: Vec<OfArm<'m>>,
-    /// Arms with a slowdown at an earlier checkpoint only.
-    pub(crate) missing: Vec<&'m str>,
+    /// Arms without a slowdown of one of their volumes.
+    pub(crate) missing: Vec<Missing<'m>>,
+}
+
+/// Volumes of one arm that have no slowdown at the checkpoint.
+pub(crate) struct Missing<'m> {
+    pub(crate) arm: &'m str,
+    pub(crate) roles: Vec<Role>,
+    /// Whether no volume of the arm has one.
+    pub(crate) is_whole: bool,
+    /// [`NO_RESULT`] or [`NOT_MEASURED`].
+    pub(crate) why: &'static str,
+}
+
+pub(crate) const NO_RESULT: &str = "no valid result";
+pub(crate) const NOT_MEASURED: &str = "not measured";
+
+impl<'m> Missing<'m> {
+    /// The volumes of the arm without a slowdown; none if all have one.
+    ///
+    /// A volume is expected if it has a slowdown at another checkpoint, or an invalid cell at this
+    /// one. Volumes that a device or method never covers are not expected.
+    fn at(model: &Model, lines: &Lines, arm: &'m str, pulls: u64) -> Option<Self> {
+        let key = |role: Role| (arm.to_owned(), role);
+        let is_invalid = |role: Role| model.invalid.contains_key(&(arm.to_owned(), role, pulls));
+        let aged = [Role::Full, Role::Empty];
+        if !aged.iter().any(|role| lines.contains_key(&key(*role))) {
+            return None;
+        }
+        let has_figure = |role: &Role| lines.get(&key(*role)).is_some_and(|line| line.contains_key(&pulls));
+        let is_expected = |role: &Role| lines.contains_key(&key(*role)) || is_invalid(*role);
+        let roles: Vec<Role> = aged.into_iter().filter(|role| is_expected(role) && !has_figure(role)).collect();
+        let has_cell = |role: Role| {
+            let mut cells = model.results.cells.iter();
+            cells.any(|cell| cell.key.arm == arm && cell.key.role == role && cell.key.pulls == pulls)
+        };
+        let was_measured = is_invalid(Role::Unaged) || roles.iter().any(|role| is_invalid(*role) || has_cell(*role));
+        let why = if was_measured { NO_RESULT } else { NOT_MEASURED };
+        (!roles.is_empty()).then(|| Self { arm, roles, is_whole: !aged.iter().any(has_figure), why })
+    }
+
+    /// `ext4`, or `ext4 (nearly full)` if its other volume has a slowdown.
+    fn name(&self) -> String {
+        match self.is_whole {
+            true => self.arm.to_owned(),
+            false => format!("{} ({})", self.arm, self.volumes()),
+        }
+    }
+
+    /// `nearly full`.
+    pub(crate) fn volumes(&self) -> String {
+        list(&self.roles.iter().map(|role| words(*role).to_owned()).collect::<Vec<_>>())
+    }
 }
 
 impl<'m> OfArm<'m> {
@@ -115,6 +166,7 @@ impl<'m> OfArm<'m> {
 }
 
 impl<'m> Slowdowns<'m> {
+    /// Slowdowns at the last checkpoint that has one.
     pub(crate) fn of(model: &'m Model, lines: &'m Lines) -> Self {
         let at = lines.values().filter_map(|line| line.last_key_value()).map(|(pulls, _)| *pulls).max().unwrap_or(0);
         Self::at(model, lines, at)
@@ -126,10 +178,19 @@ impl<'m> Slowdowns<'m> {
         let names = model.arms.iter().map(|(arm, _)| arm.as_str());
         let mut arms: Vec<_> = names.clone().filter_map(|arm| OfArm::at(lines, arm, at)).collect();
         arms.sort_by(|a, b| b.most().total_cmp(&a.most()));
-        let has_figure = |arm: &str| lines.keys().any(|(name, _)| name == arm);
-        let is_shown = |arm: &str| arms.iter().any(|shown| shown.arm == arm);
-        let missing = names.filter(|arm| has_figure(arm) && !is_shown(arm)).collect();
+        let missing = names.filter_map(|arm| Missing::at(model, lines, arm, at)).collect();
         Self { at, arms, missing }
+    }
+
+    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for volumes that were not
+    /// measured; empty if every volume has a slowdown.
+    pub(crate) fn missing_words(&self, model: &Model) -> Vec<String> {
+        let of = |why: &str| {
+            let names: Vec<String> =
+                self.missing.iter().filter(|missing| missing.why == why).map(Missing::name).collect();
+            (!names.is_empty()).then(|| format!("{why} at {} {}: {}", count(self.at), model.unit, list(&names)))
+        };
+        [NO_RESULT, NOT_MEASURED].into_iter().filter_map(of).collect()
     }
 
     /// The volumes of each arm that is slower than a fresh copy.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use senesce_store::{CellKey, CureRow, Role};
 
+use crate::arm_slowdowns::NO_RESULT;
 use crate::cures::read_seconds;
 use crate::format::{count, list, two_digits};
 use crate::headline::{KeyFigure, on_device};
@@ -47,11 +48,8 @@ enum Effect {
 pub(crate) fn cure_headline(model: &Model) -> Vec<String> {
     let Some((costs, device, is_measured)) = costs(model) else { return Vec::new() };
     let mut cured = last_cures(model, &costs, is_measured);
-    if cured.is_empty() {
-        return Vec::new();
-    }
-    cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
-    let mut sentences = vec![gain_sentence(model, &cured, &device)];
+    let Some(at) = keep_last(model, &mut cured) else { return Vec::new() };
+    let mut sentences = vec![gain_sentence(model, &cured, at, &device)];
     sentences.extend(fresh_sentence(&cured));
     sentences
 }
@@ -60,15 +58,53 @@ pub(crate) fn cure_headline(model: &Model) -> Vec<String> {
 pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
     let Some((costs, device, is_measured)) = costs(model) else { return Vec::new() };
     let mut cured = last_cures(model, &costs, is_measured);
-    cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
+    let Some(at) = keep_last(model, &mut cured) else { return Vec::new() };
+    let device = device.trim_start_matches("a ");
     let figure = |cured: &Cured<'_>| KeyFigure {
         arm: cured.name.to_owned(),
         factors: cured.key_factors(),
-        device: format!("{} {}, {}", cured.key_words(), cured.row.tool, device.trim_start_matches("a ")),
+        device: format!("{} {}, {device}", cured.key_words(), cured.row.tool),
         cost: String::new(),
         is_difference: cured.effect != Effect::None,
     };
-    cured.iter().map(figure).collect()
+    let without = missing(model, &cured, at).into_iter().map(|arm| KeyFigure {
+        arm: arm.to_owned(),
+        factors: vec![("–".to_owned(), "")],
+        device: format!("after its cure, {device}"),
+        cost: no_result(model, at),
+        is_difference: false,
+    });
+    cured.iter().map(figure).chain(without).collect()
+}
+
+/// Leaves out the cures before an invalid one of the same arm at the last checkpoint: a figure of
+/// an earlier checkpoint must not stand for it. Sorts the largest gain first. Returns the last
+/// checkpoint; `None` without cures.
+fn keep_last(model: &Model, cured: &mut Vec<Cured<'_>>) -> Option<u64> {
+    let at = cured.iter().map(|arm| arm.row.key.pulls).max()?;
+    cured.retain(|arm| arm.row.key.pulls == at || !is_invalid(model, arm.name, at));
+    cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
+    Some(at)
+}
+
+fn is_invalid(model: &Model, arm: &str, pulls: u64) -> bool {
+    model.invalid.keys().any(|(name, _, at)| name == arm && *at == pulls)
+}
+
+/// Arms with cures whose cell at this checkpoint is invalid.
+fn missing<'m>(model: &'m Model, cured: &[Cured<'_>], at: u64) -> Vec<&'m str> {
+    let has_cure = |arm: &str| {
+        model.results.cures.iter().any(|row| row.key.arm == arm)
+            || model.invalid.keys().any(|(name, role, _)| name == arm && role.is_cured())
+    };
+    let is_shown = |arm: &str| cured.iter().any(|shown| shown.name == arm);
+    let names = model.arms.iter().map(|(arm, _)| arm.as_str());
+    names.filter(|arm| has_cure(arm) && !is_shown(arm) && is_invalid(model, arm, at)).collect()
+}
+
+/// `no valid result at 1,000 pulls`.
+fn no_result(model: &Model, at: u64) -> String {
+    format!("{NO_RESULT} at {} {}", count(at), model.unit)
 }
 
 /// The largest gain of the last cure of each arm that has one.
@@ -200,10 +236,9 @@ fn unaged_words(cured: &[Cured<'_>]) -> Option<String> {
 
 /// `After 400 pulls, a cure by senesce makes ext4-senesce 9.3× faster to read on a modelled HDD
 /// 7.2K and xfs-senesce 4.0×; e4defrag (ext4-e4defrag) makes no measurable difference.`
-fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
-    let first_pulls = cured[0].row.key.pulls;
-    let when = match cured.iter().all(|arm| arm.row.key.pulls == first_pulls) {
-        true => format!("After {} {}, ", count(first_pulls), model.unit),
+fn gain_sentence(model: &Model, cured: &[Cured<'_>], at: u64, device: &str) -> String {
+    let when = match cured.iter().all(|arm| arm.row.key.pulls == at) {
+        true => format!("After {} {}, ", count(at), model.unit),
         false => String::new(),
     };
     let mut tools: Vec<&str> = Vec::new();
@@ -236,6 +271,10 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], device: &str) -> String {
     } else if !vain.is_empty() {
         let make = if vain.len() == 1 { "makes" } else { "make" };
         parts.push(format!("{} {make} no measurable difference", list(&vain)));
+    }
+    let missing: Vec<String> = missing(model, cured, at).into_iter().map(str::to_owned).collect();
+    if !missing.is_empty() {
+        parts.push(format!("{}: {}", no_result(model, at), list(&missing)));
     }
     let unaged = unaged_words(cured).map(|words| format!("{words}; ")).unwrap_or_default();
     let mut text = format!("{when}{unaged}{}.", parts.join("; "));

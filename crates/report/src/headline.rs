@@ -4,6 +4,8 @@
 //! from the places of blocks, and has no noise.
 //! Measured ratios are next. They count only if they exceed chance and the noise band of the run
 //! (see [`crate::noise`]).
+//!
+//! All figures are of one checkpoint, see [`lead_checkpoint`].
 
 use senesce_store::Role;
 
@@ -19,10 +21,11 @@ use crate::own_cost::{own_changes, own_costs};
 pub(crate) fn headline(model: &Model) -> Vec<String> {
     let lead = model.main_device();
     let mut sentences = cure_headline(model);
-    let wall = Slowdowns::of(model, &model.slowdown);
+    let at = lead_checkpoint(model);
+    let wall = Slowdowns::at(model, &model.slowdown, at);
     match lead {
         Some((device, costs, slowdown)) => {
-            let slowdowns = Slowdowns::of(model, slowdown);
+            let slowdowns = Slowdowns::at(model, slowdown, at);
             if !slowdowns.arms.is_empty() {
                 let own = own_changes(&slowdowns.slower(model), costs, slowdown, |_| Alike::aged(model.settles));
                 sentences.push(lead_of(effect(model, &slowdowns, &on_device(device)), own));
@@ -31,12 +34,12 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
                 }
                 sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
-                sentences.extend(other_devices(model, device, slowdowns.at));
+                sentences.extend(other_devices(model, device, at));
             }
         }
         None => {
             let arms = wall.arms.iter().filter_map(|arm| arm.differences(model)).collect();
-            let found = Slowdowns { arms, ..Slowdowns::of(model, &model.slowdown) };
+            let found = Slowdowns { arms, ..Slowdowns::at(model, &model.slowdown, at) };
             if !found.arms.is_empty() {
                 let limit =
                     |arm: &str| model.noise.get(arm).map_or(Alike::fresh(false), |noise| Alike::measured(*noise));
@@ -48,13 +51,20 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
         }
     }
     sentences.extend(measured(model, &wall));
-    sentences.extend(model.arms.iter().filter_map(|(arm, _)| floor(model, arm)));
+    sentences.extend(model.arms.iter().filter_map(|(arm, _)| floor(model, arm, at)));
     let has_pair = |arm: &str| model.slowdown.keys().any(|(name, _)| name == arm);
     let has_model = |arm: &str| lead.is_some_and(|(_, _, lines)| lines.keys().any(|(name, _)| name == arm));
     for (arm, _) in model.arms.iter().filter(|(arm, _)| !has_pair(arm) && !has_model(arm)) {
         sentences.push(format!("{arm}: no valid pair of an aged and an unaged volume, so its slowdown is unknown."));
     }
     sentences
+}
+
+/// The checkpoint of the headline, of all sentences after it and of all key figures: the last one
+/// that has a slowdown on the main device, or a measured one if no device has any.
+fn lead_checkpoint(model: &Model) -> u64 {
+    let modelled = model.main_device().map(|(_, _, slowdown)| slowdown).filter(|slowdown| !slowdown.is_empty());
+    Slowdowns::of(model, modelled.unwrap_or(&model.slowdown)).at
 }
 
 /// The effect, and how the volumes changed from their own first cost.
@@ -89,18 +99,13 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
         cured.truncate(MOST);
         return cured;
     }
-    let figure = |arm: &OfArm, device: &str, costs: &Lines| KeyFigure {
-        arm: arm.arm.to_owned(),
-        factors: arm.named_factors(),
-        device: device.to_owned(),
-        cost: arm.costs(costs),
-        is_difference: arm.is_slower(model),
-    };
+    let at = lead_checkpoint(model);
     if model.main_device().is_none() {
-        let wall = Slowdowns::of(model, &model.slowdown);
-        let found = wall.arms.iter().filter_map(|arm| arm.differences(model));
-        let costs = model.grep_cost();
-        return found.take(MOST).map(|arm| figure(&arm, "this machine, measured", &costs)).collect();
+        let wall = Slowdowns::at(model, &model.slowdown, at);
+        let arms = wall.arms.iter().filter_map(|arm| arm.differences(model)).collect();
+        let mut figures = of_device(model, &Slowdowns { arms, ..wall }, "this machine, measured", &model.grep_cost());
+        figures.truncate(MOST);
+        return figures;
     }
     let mut figures = Vec::new();
     for device in model.devices().into_iter().filter(|device| !device.ends_with(TRACED)) {
@@ -111,26 +116,47 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
             continue;
         }
         let how = if device.ends_with(VIRTUAL_TIME) { "virtual time" } else { "modelled" };
-        let slowdowns = Slowdowns::of(model, slowdowns);
-        let (label, costs) = (format!("{name}, {how}"), &model.modelled[device]);
-        figures.extend(slowdowns.arms.iter().map(|arm| figure(arm, &label, costs)));
-        figures.extend(slowdowns.missing.iter().map(|arm| KeyFigure {
-            arm: (*arm).to_owned(),
-            factors: vec![("–".to_owned(), "")],
-            device: label.clone(),
-            cost: format!("{} {} {}", why_missing(model, arm, slowdowns.at), count(slowdowns.at), model.unit),
-            is_difference: false,
-        }));
+        let slowdowns = Slowdowns::at(model, slowdowns, at);
+        figures.extend(of_device(model, &slowdowns, &format!("{name}, {how}"), &model.modelled[device]));
     }
     figures.truncate(MOST);
     figures
+}
+
+/// The key figures of one device, then the arms without a result.
+fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) -> Vec<KeyFigure> {
+    const NONE: &str = "–";
+    let missing_of = |arm: &str| slowdowns.missing.iter().find(|missing| missing.arm == arm);
+    let shown = slowdowns.arms.iter().map(|arm| {
+        let (mut factors, mut notes) = (arm.named_factors(), vec![arm.costs(costs)]);
+        if let Some(missing) = missing_of(arm.arm) {
+            factors.extend(missing.roles.iter().map(|role| (NONE.to_owned(), words(*role))));
+            notes.push(format!("{}: {}", missing.volumes(), missing.why));
+        }
+        notes.retain(|note| !note.is_empty());
+        KeyFigure {
+            arm: arm.arm.to_owned(),
+            factors,
+            device: device.to_owned(),
+            cost: notes.join("; "),
+            is_difference: arm.is_slower(model),
+        }
+    });
+    let without = slowdowns.missing.iter().filter(|missing| missing.is_whole).map(|missing| KeyFigure {
+        arm: missing.arm.to_owned(),
+        factors: vec![(NONE.to_owned(), "")],
+        device: device.to_owned(),
+        cost: format!("{} at {} {}", missing.why, count(slowdowns.at), model.unit),
+        is_difference: false,
+    });
+    shown.chain(without).collect()
 }
 
 /// Why the charts of measured reading say little; none if they show a difference, or if the run has
 /// nothing else.
 pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
     model.main_device()?;
-    let wall = Slowdowns::of(model, &model.slowdown);
+    let wall = Slowdowns::at(model, &model.slowdown, lead_checkpoint(model));
     if model.is_wall_of_memory() {
         return Some("These are wall times of memory, not of the disk");
     }
@@ -141,15 +167,6 @@ pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
     }
     let is_noise = wall.arms.iter().all(|arm| arm.differences(model).is_none());
     is_noise.then_some("Nothing measured is beyond the noise")
-}
-
-const NO_RESULT: &str = "no valid result at";
-const NOT_YET: &str = "not measured yet at";
-
-/// Why an arm has no slowdown at a checkpoint: a cell is invalid, or the run did not reach it yet.
-fn why_missing(model: &Model, arm: &str, at: u64) -> &'static str {
-    let is_invalid = model.invalid.keys().any(|(of, _, pulls)| of.as_str() == arm && *pulls == at);
-    if is_invalid { NO_RESULT } else { NOT_YET }
 }
 
 /// `After 1,000 pulls, xfs takes 11× (nearly full) and 12× (roomy) as long to read as a fresh copy
@@ -204,13 +221,7 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
             false => format!("{further}: {names}"),
         });
     }
-    for why in [NO_RESULT, NOT_YET] {
-        let missing = slowdowns.missing.iter().filter(|arm| why_missing(model, arm, slowdowns.at) == why);
-        let missing: Vec<String> = missing.map(|arm| (*arm).to_owned()).collect();
-        if !missing.is_empty() {
-            parts.push(format!("{why} {} {}: {}", count(slowdowns.at), model.unit, list(&missing)));
-        }
-    }
+    parts.extend(slowdowns.missing_words(model));
     parts.join("; ") + "."
 }
 
@@ -287,7 +298,9 @@ fn other_devices(model: &Model, lead: &str, at: u64) -> Vec<String> {
     let of = |device: &&str| {
         let slowdowns = Slowdowns::at(model, model.modelled_slowdown.get(*device)?, at);
         let arms: Vec<_> = slowdowns.arms.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
-        (!arms.is_empty()).then(|| format!("On {}: {}.", on_device(device), list(&arms)))
+        let arms = (!arms.is_empty()).then(|| list(&arms));
+        let parts: Vec<String> = arms.into_iter().chain(slowdowns.missing_words(model)).collect();
+        (!parts.is_empty()).then(|| format!("On {}: {}.", on_device(device), parts.join("; ")))
     };
     let devices = model.devices();
     let predicted = devices.iter().filter(|device| on_device(device) != on_device(lead) && !device.ends_with(TRACED));
@@ -299,9 +312,13 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
     if model.is_wall_of_memory() {
         return Some("The wall times of this run are those of memory, and say nothing about the disk.".to_owned());
     }
-    if wall.arms.is_empty() {
+    if wall.arms.is_empty() && wall.missing.is_empty() {
         let has_model = model.main_device().is_some();
         return has_model.then(|| "No measurement of this run can be compared with a fresh copy.".to_owned());
+    }
+    let missing = wall.missing_words(model).join("; ");
+    if wall.arms.is_empty() {
+        return Some(format!("On this machine, {missing}."));
     }
     let band_of = |arm: &OfArm| model.noise.get(arm.arm).copied();
     let is_too_wide = |arm: &OfArm| band_of(arm).is_some_and(Noise::is_too_wide);
@@ -336,6 +353,7 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
         .iter()
         .filter(|(_, arms)| !arms.is_empty())
         .map(|(what, arms)| format!("{what}: {}", arms.join("; ")))
+        .chain((!missing.is_empty()).then_some(missing))
         .collect();
     Some(format!("Measured on this machine, {}.", said.join(". And ")))
 }
@@ -362,8 +380,8 @@ fn volumes_text(model: &Model, volumes: &[(Role, &Spread)], noise: Option<Noise>
 }
 
 /// How much of the wall time FUSE itself takes, as a sentence; none for file systems of the kernel.
-fn floor(model: &Model, arm: &str) -> Option<String> {
-    let floor = number(model.floor_of(arm)?);
+fn floor(model: &Model, arm: &str, at: u64) -> Option<String> {
+    let floor = number(model.floor_at(arm, at)?);
     Some(format!(
         "FUSE alone takes {floor} s/GiB of {arm}'s wall time: reading the same tree from memory through the same adapter \
          takes that long (the FUSE floor)."

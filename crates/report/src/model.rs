@@ -265,12 +265,17 @@ impl<'a> Model<'a> {
         self.method.as_ref().map(|method| self.grep[method].clone()).unwrap_or_default()
     }
 
-    /// The FUSE floor of an arm: the median over its volumes at the last checkpoint that has one,
-    /// seconds per GiB.
+    /// The FUSE floor of an arm at the last checkpoint that has one, see [`Model::floor_at`].
     pub(crate) fn floor_of(&self, arm: &str) -> Option<f64> {
-        let of_arm = || self.fuse_floor.iter().filter(|((name, _), _)| name == arm).map(|(_, line)| line);
-        let last = *of_arm().filter_map(|line| line.last_key_value()).map(|(pulls, _)| pulls).max()?;
-        Spread::compute(of_arm().filter_map(|line| line.get(&last)).map(|spread| spread.median)).map(|all| all.median)
+        let of_arm = self.fuse_floor.iter().filter(|((name, _), _)| name == arm);
+        self.floor_at(arm, *of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(pulls, _)| pulls).max()?)
+    }
+
+    /// The FUSE floor of an arm: the median over its volumes, seconds per GiB.
+    pub(crate) fn floor_at(&self, arm: &str, pulls: u64) -> Option<f64> {
+        let of_arm = self.fuse_floor.iter().filter(|((name, _), _)| name == arm);
+        let medians = of_arm.filter_map(|(_, line)| line.get(&pulls)).map(|spread| spread.median);
+        Spread::compute(medians).map(|all| all.median)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::format::{figure, list, two_digits};
 use crate::model::{Lines, words};
 use crate::noise::Alike;
 
-/// The cost of a volume and of its fresh copy at the first and the last checkpoint that has both,
-/// s/GiB.
+/// The cost of a volume and of its fresh copy at the first and the last checkpoint of the
+/// slowdowns, s/GiB. A volume without a slowdown at one of them has no course.
 struct Course {
     own: (f64, f64),
     fresh: (f64, f64),
@@ -18,8 +18,10 @@ struct Course {
 
 impl Course {
     fn of(volume: &(String, Role), costs: &Lines, slowdowns: &Lines) -> Option<Self> {
+        let all = || slowdowns.values().flat_map(|line| line.keys());
+        let (first, last) = (all().min()?, all().max()?);
         let ratios = slowdowns.get(volume)?;
-        let (first, last) = (ratios.first_key_value()?.0, ratios.last_key_value()?.0);
+        (ratios.contains_key(first) && ratios.contains_key(last)).then_some(())?;
         let ends = |line: &(String, Role)| {
             let line = costs.get(line)?;
             Some((line.get(first)?.median, line.get(last)?.median))

@@ -193,7 +193,7 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
             *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
         }
     }
-    assert!(headline(&model)[0].ends_with("; not measured yet at 1,000 pulls: ext4."), "{:?}", headline(&model));
+    assert!(headline(&model)[0].ends_with("; not measured at 1,000 pulls: ext4."), "{:?}", headline(&model));
     model.invalid.insert(("ext4".to_owned(), Role::Full, 1000), "in use".to_owned());
     let said = headline(&model);
     assert_eq!(
@@ -201,7 +201,9 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
         "After 1,000 pulls, xfs takes 6.6× (nearly full) and 7.3× (roomy) as long to read as a fresh copy on a modelled \
          HDD 7.2K; no valid result at 1,000 pulls: ext4."
     );
-    assert!(said[1..].iter().all(|sentence| !sentence.contains("ext4")), "{said:?}");
+    let is_figure =
+        |sentence: &String| sentence.contains("ext4") && !sentence.contains("no valid result at 1,000 pulls");
+    assert!(!said[1..].iter().any(is_figure), "{said:?}");
     let figures = key_figures(&model);
     let shown: Vec<_> =
         figures.iter().map(|figure| (figure.arm.as_str(), factors(figure), figure.is_difference)).collect();
@@ -234,4 +236,78 @@ fn cheapest_arm_that_writes_much_says_so() {
         second(&model),
         format!("{order} btrfs (nearly full) writes 12.6 bytes for each byte of content, xfs 1.60.")
     );
+}
+
+/// The tiles: device, arm, factors and costs.
+fn tiles(model: &Model) -> Vec<(String, String, String, String)> {
+    let tile = |figure: KeyFigure| (figure.device.clone(), figure.arm.clone(), factors(&figure), figure.cost);
+    key_figures(model).into_iter().map(tile).collect()
+}
+
+#[test]
+fn volume_without_the_last_checkpoint_is_named_and_has_a_dash() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "ext4", [5.0, 0.98], [33.0, 1.0], 5, Some(1.1));
+    let full = ("ext4".to_owned(), Role::Full);
+
+    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
+        let ratio = lines.get_mut(&full).unwrap().remove(&1000).unwrap();
+        lines.get_mut(&full).unwrap().insert(0, ratio);
+    }
+    let costs = model.modelled.get_mut("model: HDD 7.2K").unwrap();
+    costs.insert(("ext4".to_owned(), Role::Empty), costs[&full].clone());
+    costs.remove(&full);
+    model.invalid.insert(("ext4".to_owned(), Role::Full, 1000), "in use".to_owned());
+    let said = headline(&model);
+    assert_eq!(
+        said[0],
+        "After 1,000 pulls, xfs takes 6.6× (nearly full) and 7.3× (roomy) as long to read as a fresh copy on a modelled \
+         HDD 7.2K; no measurable difference: ext4 (0.98× roomy); no valid result at 1,000 pulls: ext4 (nearly full)."
+    );
+    let measured = said.iter().find(|sentence| sentence.starts_with("Measured")).unwrap();
+    assert!(measured.ends_with(". And no valid result at 1,000 pulls: ext4 (nearly full)."), "{measured}");
+    assert!(said.iter().all(|sentence| !sentence.contains("5.0×") && !sentence.contains("33×")), "{said:?}");
+    let (_, arm, factors, cost) = tiles(&model).remove(1);
+    assert_eq!((arm.as_str(), factors.as_str()), ("ext4", "0.98× roomy, – nearly full"));
+    assert_eq!(cost, "9.00 s/GiB; nearly full: no valid result");
+}
+
+#[test]
+fn device_without_the_last_checkpoint_has_no_earlier_figure() {
+    let key = |pulls| senesce_store::CellKey {
+        arm: "xfs".to_owned(),
+        file_system: "xfs".to_owned(),
+        role: Role::Full,
+        pulls,
+    };
+    let cell = senesce_store::CellRow { valid: true, ..senesce_store::CellRow::without_figures(key(1000), "") };
+    let results = Results { cells: vec![cell], ..Results::default() };
+    let mut model = Model::compute(&results);
+    model.arms.clear();
+    add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "ext4", [2.0, 2.0], [1.0, 1.0], N_1, Some(1.1));
+    let ssd = |at, median| [(at, Spread { count: 1, median, low: median, high: median, ..Spread::default() })].into();
+    let slowdowns: Lines = [
+        (("xfs".to_owned(), Role::Full), ssd(500, 4.0)),
+        (("xfs".to_owned(), Role::Empty), ssd(1000, 1.5)),
+        (("ext4".to_owned(), Role::Full), ssd(500, 3.0)),
+    ]
+    .into();
+    model.modelled.insert("model: SSD".to_owned(), Lines::new());
+    model.modelled_slowdown.insert("model: SSD".to_owned(), slowdowns);
+    let said = headline(&model);
+    let of_ssd = said.iter().find(|sentence| sentence.starts_with("On a modelled SSD")).unwrap();
+    assert_eq!(
+        of_ssd,
+        "On a modelled SSD: xfs 1.5× (roomy); no valid result at 1,000 pulls: xfs (nearly full); not measured at 1,000 \
+         pulls: ext4."
+    );
+    let of_ssd: Vec<_> = tiles(&model).into_iter().filter(|tile| tile.0.starts_with("SSD")).collect();
+    let shown: Vec<_> = of_ssd.iter().map(|(_, arm, factors, _)| (arm.as_str(), factors.as_str())).collect();
+    assert_eq!(shown, [("xfs", "1.5× roomy, – nearly full")], "three tiles at most");
+    model.arms.retain(|(arm, _)| arm == "ext4");
+    let of_ssd = tiles(&model).pop().unwrap();
+    assert_eq!((of_ssd.2.as_str(), of_ssd.3.as_str()), ("–", "not measured at 1,000 pulls"));
 }
