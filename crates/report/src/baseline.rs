@@ -1,12 +1,18 @@
 //! The change since an earlier run: the costs and the layout of both, as ratios.
 
+mod age;
+mod unlike;
+
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
 use senesce_store::{Results, Role};
 
+use self::age::{Basis, SLOWDOWN, measured_slowdowns, sentence};
+pub use self::unlike::Unlike;
+use self::unlike::input_words;
 use crate::devices::short;
-use crate::format::{count, figure, list, percent};
+use crate::format::{count, figure, percent};
 use crate::model::{Lines, Model, ROLES, Spread, words};
 use crate::noise::Alike;
 
@@ -17,8 +23,8 @@ pub struct Baseline {
     pub name: String,
     /// Its results.
     pub results: Results,
-    /// The circumstances that differ, with both values.
-    pub unlike: Vec<String>,
+    /// The circumstances that differ.
+    pub unlike: Vec<Unlike>,
 }
 
 /// The outcome for one figure.
@@ -60,7 +66,8 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let Some(baseline) = baseline else { return Value::UNDEFINED };
     let old = Model::compute(&baseline.results);
     let input = input_words(&baseline.unlike);
-    let mut changes = changes(model, &old);
+    let basis = Basis::find(model, &old);
+    let mut changes = changes(model, &old, &basis);
     for change in changes.iter_mut().filter(|change| change.outcome != Outcome::Unchanged) {
         if input.is_some() || change.role == Role::Unaged || is_before_aging(change, model) {
             change.outcome = Outcome::Differs;
@@ -69,9 +76,9 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let rows: Vec<Value> = changes.iter().map(|change| row(change, &model.unit)).collect();
     context! {
         name => baseline.name.as_str(),
-        sentence => sentence(model, &changes, input.as_deref(), &limits_of_age(settle(model, &old))),
-        limits => limits(settle(model, &old)),
-        unlike => &baseline.unlike,
+        sentence => sentence(model, &changes, input.as_deref(), &basis),
+        limits => limits(settle(model, &old), &basis),
+        unlike => baseline.unlike.iter().map(Unlike::to_string).collect::<Vec<_>>(),
         rows => rows,
     }
 }
@@ -115,19 +122,23 @@ fn mark(ratio: &Spread, more_is_better: bool) -> String {
     svg
 }
 
-fn changes(model: &Model, old: &Model) -> Vec<Change> {
+fn changes(model: &Model, old: &Model, basis: &Basis<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
-    let main = model.main_device().and_then(|(device, costs, _)| Some((device, costs, old.modelled.get(device)?)));
-    if let Some((device, costs, before)) = main {
+    let settles = settle(model, old);
+    let device = basis.device().or_else(|| model.main_device().map(|(device, ..)| device));
+    let costs = device.and_then(|device| Some((device, model.modelled.get(device)?, old.modelled.get(device)?)));
+    if let Some((device, new, old)) = costs {
         let name = format!("s/GiB, model: {}", short(device));
-        let settles = settle(model, old);
         let limits = Limits::Modelled { settles };
-        changes.extend(of_lines(model, &Figure { name, new: costs, old: before, limits, is_share: false }));
-        let slowdowns = model.modelled_slowdown.get(device).zip(old.modelled_slowdown.get(device));
-        if let Some((new, old)) = slowdowns {
-            let (name, limits) = (format!("{SLOWDOWN}{}", short(device)), Limits::Slowdown { settles });
+        changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
+    }
+    match basis {
+        Basis::Modelled { device, new, old, .. } => {
+            let (name, limits) = (format!("{SLOWDOWN}model: {}", short(device)), Limits::Slowdown { settles });
             changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
         }
+        Basis::Measured => changes.extend(measured_slowdowns(model, old)),
+        Basis::Unknown { .. } => {}
     }
     if !model.is_wall_of_memory() && !old.is_wall_of_memory() && model.method == old.method {
         let (name, limits) = ("s/GiB, measured".to_owned(), Limits::Other);
@@ -215,7 +226,7 @@ fn settle(model: &Model, old: &Model) -> bool {
 }
 
 /// The limits of changes as sentences.
-fn limits(settles: bool) -> String {
+fn limits(settles: bool, basis: &Basis<'_>) -> String {
     let (aged, fresh) = (Alike::aged(settles).percent(), Alike::fresh(settles).percent());
     let (repeated, once) = (Limits::Other.of(Role::Full, 2).percent(), Limits::ONCE.percent());
     let of_model = match settles {
@@ -225,10 +236,13 @@ fn limits(settles: bool) -> String {
              not settle differ by up to that between two runs of one plan."
         ),
     };
-    let slowdown = Alike::slowdowns(settles).percent();
-    format!(
-        "{of_model} A slowdown changes by over {slowdown}. Other figures change by over {repeated}, or {once} with one repetition."
-    )
+    let slowdown = match basis {
+        Basis::Measured => {
+            "A measured slowdown changes by more than chance and more than the noise of both runs.".to_owned()
+        }
+        _ => format!("A slowdown changes by over {}.", Alike::slowdowns(settles).percent()),
+    };
+    format!("{of_model} {slowdown} Other figures change by over {repeated}, or {once} with one repetition.")
 }
 
 /// A ratio near 1, or with 1 in its interval, is no change.
@@ -242,99 +256,9 @@ fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
     }
 }
 
-/// The input that differs: seed, history or workload. `None` if it is equal. Another seed or
-/// history has other results without a cause. Options of mkfs and of the measurement are no input.
-fn input_words(unlike: &[String]) -> Option<String> {
-    const MOST: usize = 3;
-    const LONGEST: usize = 40;
-    let word = |line: &String| {
-        let (key, values) = line.strip_prefix("plan, ")?.split_once(": ")?;
-        let key = key.split(" (").next().unwrap_or(key);
-        let is_input =
-            key == "plan.seed" || ["history", "workload", "log", "trace"].iter().any(|of| key.starts_with(of));
-        // Hashes and tables say nothing to a reader.
-        let is_short = values.chars().count() <= LONGEST && !values.contains('{');
-        let key = key.trim_start_matches("plan.");
-        is_input.then(|| if is_short { format!("{key} {values}") } else { key.to_owned() })
-    };
-    let mut words: Vec<String> = unlike.iter().filter_map(word).collect();
-    if words.len() > MOST {
-        let more = words.len() - (MOST - 1);
-        words.truncate(MOST - 1);
-        words.push(format!("{more} more"));
-    }
-    (!words.is_empty()).then(|| list(&words))
-}
-
 /// Whether a figure is of the state before any step, in a run that has steps.
 fn is_before_aging(change: &Change, model: &Model) -> bool {
     change.at == 0 && model.checkpoints.last().is_some_and(|last| *last > 0)
-}
-
-/// Whether a figure is the slowdown on the main device, which says how aged a volume is.
-fn is_age(change: &Change) -> bool {
-    change.figure.starts_with(SLOWDOWN)
-}
-
-const SLOWDOWN: &str = "slowdown, model: ";
-
-/// The largest change of a slowdown that counts as unchanged, as text.
-fn limits_of_age(settles: bool) -> String {
-    Alike::slowdowns(settles).percent()
-}
-
-/// States the change of the age, then the arms that cannot be compared.
-fn sentence(model: &Model, changes: &[Change], input: Option<&str>, limit: &str) -> String {
-    if changes.is_empty() {
-        return "The two runs have no figure in common.".to_owned();
-    }
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let ages = || changes.iter().filter(|change| is_age(change) && change.at == last);
-    let mut text = input.map(|input| format!("The runs had different input ({input}). ")).unwrap_or_default();
-    let named = |outcome: Outcome| {
-        let mut found: Vec<_> = ages().filter(|change| change.outcome == outcome).collect();
-        found.sort_by(|a, b| b.ratio.median.ln().abs().total_cmp(&a.ratio.median.ln().abs()));
-        let name =
-            |change: &&Change| format!("{} ({}) {}×", change.arm, words(change.role), figure(change.ratio.median));
-        list(&found.iter().map(name).collect::<Vec<_>>())
-    };
-    let of_outcome = |outcome: Outcome| Some(named(outcome)).filter(|names| !names.is_empty());
-    let same: Vec<String> = {
-        let is_same = |arm: &str| {
-            let mut of_arm = ages().filter(|change| change.arm == arm).peekable();
-            of_arm.peek().is_some() && of_arm.all(|change| change.outcome == Outcome::Unchanged)
-        };
-        model.arms.iter().map(|(arm, _)| arm.clone()).filter(|arm| is_same(arm)).collect()
-    };
-    let parts = [
-        of_outcome(Outcome::Worse).map(|names| format!("worse for {names}")),
-        of_outcome(Outcome::Better).map(|names| format!("better for {names}")),
-        of_outcome(Outcome::Differs).map(|names| format!("differs for {names}")),
-        (!same.is_empty()).then(|| format!("unchanged within {limit} for {}", list(&same))),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if !parts.is_empty() {
-        text.push_str(&format!("Age after {} {}: {}. ", count(last), model.unit, parts.join("; ")));
-    }
-    let has_age = changes.iter().any(is_age);
-    let missing: Vec<String> = model
-        .arms
-        .iter()
-        .map(|(arm, _)| arm.clone())
-        .filter(|arm| has_age && !ages().any(|change| change.arm == *arm))
-        .collect();
-    if !missing.is_empty() {
-        text.push_str(&format!("Not comparable at {} {}: {}. ", count(last), model.unit, list(&missing)));
-    }
-    let unchanged = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
-    match changes.len() {
-        all if unchanged == all => text.push_str(&format!("No change of any of {all} figures beyond the limits.")),
-        all => {
-            let are = if unchanged == 1 { "is" } else { "are" };
-            text.push_str(&format!("{unchanged} of {all} figures {are} unchanged."));
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -353,47 +277,6 @@ mod tests {
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);
-    }
-
-    #[test]
-    fn headline_compares_age_at_the_last_checkpoint_only() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        model.arms = ["xfs", "btrfs", "ext4"].map(|arm| (arm.to_owned(), arm.to_owned())).to_vec();
-        model.checkpoints = vec![0, 400];
-        let change = |arm: &str, figure: &str, at, median, outcome| Change {
-            arm: arm.to_owned(),
-            role: Role::Full,
-            figure: figure.to_owned(),
-            at,
-            old: 1.0,
-            new: median,
-            ratio: ratio(median, median, median, 1),
-            outcome,
-            is_share: false,
-        };
-        let age = "slowdown, model: HDD 7.2K";
-        let changes = [
-            change("ext4", "s/GiB, model: HDD 7.2K", 0, 1.16, Outcome::Differs),
-            change("ext4", age, 0, 1.16, Outcome::Differs),
-            change("xfs", age, 400, 0.99, Outcome::Unchanged),
-            change("btrfs", age, 400, 1.7, Outcome::Worse),
-        ];
-        assert_eq!(
-            sentence(&model, &changes, None, "10%"),
-            "Age after 400 pulls: worse for btrfs (nearly full) 1.70×; unchanged within 10% for xfs. Not comparable at 400 \
-             pulls: ext4. 1 of 4 figures is unchanged."
-        );
-        let unlike = ["plan, plan.seed: 1 → 7", "plan, plan.hash: 3a → 4b", "machine, cpu: a → b"].map(str::to_owned);
-        let input = input_words(&unlike);
-        let options = ["plan, plan.hash: 3a → 4b", "plan, measure.every: 1 → 2", "file system, mkfs_command: a → b"];
-        assert_eq!(input_words(&options.map(str::to_owned)), None, "another option has the same input");
-        let table = "plan, history (ext4): {\"model\":1} → {\"model\":2}".to_owned();
-        assert_eq!(input_words(&[table]).as_deref(), Some("history"));
-        assert_eq!(input.as_deref(), Some("seed 1 → 7"));
-        let said = sentence(&model, &changes, input.as_deref(), "10%");
-        assert!(said.starts_with("The runs had different input (seed 1 → 7). Age after"), "{said}");
-        assert!(is_before_aging(&changes[0], &model) && !is_before_aging(&changes[2], &model));
     }
 
     #[test]
@@ -434,13 +317,14 @@ mod tests {
         ] {
             assert_eq!(outcome(limits, role, median, count), is_worse, "{role:?} {median} {count}");
         }
+        let unknown = Basis::Unknown { why: String::new() };
         assert_eq!(
-            limits(true),
+            limits(true, &unknown),
             "A modelled cost changes by over 5%. A slowdown changes by over 10%. Other figures change by over 5%, or 10% with \
              one repetition."
         );
         assert_eq!(
-            limits(false),
+            limits(false, &unknown),
             "A modelled cost of an aged volume changes by over 22%, that of a fresh copy by over 33%: volumes that do not \
              settle differ by up to that between two runs of one plan. A slowdown changes by over 62%. Other figures change \
              by over 5%, or 10% with one repetition."

@@ -60,7 +60,7 @@ mod warnings;
 mod workload;
 mod write_amplification;
 
-pub use baseline::Baseline;
+pub use baseline::{Baseline, Unlike};
 pub use campaign::render_campaign;
 pub use equivalence::equivalence_table;
 pub use error::Error;

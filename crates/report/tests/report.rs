@@ -3,7 +3,7 @@
 mod common;
 
 use senesce_core::is_hazard;
-use senesce_report::{Baseline, ReportOptions, render_figures, render_report, summary_table};
+use senesce_report::{Baseline, ReportOptions, Unlike, render_figures, render_report, summary_table};
 use senesce_store::{CircumstanceRow, GrepRow, LoadRow, ModelledRow, Results, Role};
 
 #[test]
@@ -240,8 +240,17 @@ fn baseline_shows_worse_and_unchanged_figures() {
         row.seconds_per_gib /= 2.0;
     }
     let new = common::results();
-    let unlike =
-        ["file system, mkfs_command: mkfs.xfs → mkfs.xfs -n <", "plan, plan.hash: 3a → 4b"].map(str::to_owned).to_vec();
+    let differs = |group: &str, key: &str, before: &str, now: &str| Unlike {
+        group: group.to_owned(),
+        key: key.to_owned(),
+        of: Vec::new(),
+        before: Some(before.to_owned()),
+        now: Some(now.to_owned()),
+    };
+    let unlike = vec![
+        differs("file system", "mkfs_command", "mkfs.xfs", "mkfs.xfs -n <"),
+        differs("plan", "plan.hash", "3a", "4b"),
+    ];
     let other_seed = old.clone();
     let baseline = Some(Baseline { name: "before <".to_owned(), results: old, unlike });
     let page = |baseline| render_report(&new, &ReportOptions { baseline, ..ReportOptions::default() }).unwrap();
@@ -262,7 +271,7 @@ fn baseline_shows_worse_and_unchanged_figures() {
     );
     assert!(!page(None).contains("Change since"));
     // With another seed the input is another one, and no difference is a verdict.
-    let unlike = vec!["plan, plan.seed: 1 → 7".to_owned()];
+    let unlike = vec![differs("plan", "plan.seed", "1", "7")];
     let other = page(Some(Baseline { name: "before".to_owned(), results: other_seed, unlike }));
     let lead = other.split("class=\"lead\">").nth(1).unwrap().split("</p>").next().unwrap();
     assert!(lead.contains("The runs had different input (seed 1 → 7). Age after 200 pulls"), "{lead}");

@@ -15,7 +15,7 @@ use senesce_store::{CellKey, Results};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    compare::unlike::{Unlike, compute_unlike},
+    compare::unlike::compute_unlike,
     output::{check_files, check_output_directory},
     show::read_results,
 };
@@ -125,7 +125,7 @@ fn check_run_of_figures(dir: &Path, results: &Results) -> Result<()> {
 /// `run` differs from it.
 fn read_baseline(earlier: &Path, run: &Path) -> Result<Baseline> {
     let results = read_results(earlier)?;
-    let unlike = compute_unlike(&results, &read_results(run)?).iter().map(Unlike::change).collect();
+    let unlike = compute_unlike(&results, &read_results(run)?).into_iter().map(Into::into).collect();
     let name =
         earlier.file_name().map_or_else(|| earlier.display().to_string(), |name| name.to_string_lossy().into_owned());
     Ok(Baseline { name, results, unlike })

@@ -39,14 +39,15 @@ impl fmt::Display for Unlike {
     }
 }
 
-impl Unlike {
-    /// The circumstance with the earlier and the later value.
-    pub(in crate::verb) fn change(&self) -> String {
-        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
-        let of = if self.of.is_empty() { String::new() } else { format!(" ({})", self.of.join(", ")) };
-        format!("{}, {}{of}: {} → {}", self.group, self.key, shown(&self.a), shown(&self.b))
+impl From<Unlike> for senesce_report::Unlike {
+    /// A is the earlier run.
+    fn from(unlike: Unlike) -> Self {
+        let Unlike { group, key, of, a: before, b: now } = unlike;
+        Self { group: group.to_owned(), key, of, before, now }
     }
+}
 
+impl Unlike {
     /// The circumstance with both values, and the names of both sides.
     pub(in crate::verb) fn text(&self, name_a: &str, name_b: &str) -> String {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());
@@ -294,7 +295,8 @@ mod tests {
             "plan: plan.hash is aa in A, bb in B".to_owned(),
         ];
         assert_eq!(told, expected);
-        let changes: Vec<String> = compute_unlike(&a, &b).iter().map(Unlike::change).collect();
+        let changes: Vec<String> =
+            compute_unlike(&a, &b).into_iter().map(|unlike| senesce_report::Unlike::from(unlike).to_string()).collect();
         assert_eq!(changes[2], "file system, mount_options (ext4 empty): rw → rw,noatime");
     }
 

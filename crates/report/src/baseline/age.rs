@@ -1,0 +1,331 @@
+//! The headline of a page with a baseline: how the age changed.
+//!
+//! The slowdown says how aged a volume is. It is that of the first device which both runs model:
+//! the disk in virtual time comes first. Without one, the measured slowdown counts, if repetitions
+//! and noise allow a finding.
+
+use senesce_store::Role;
+
+use super::{Change, Outcome, over_ratio, settle};
+use crate::devices::{TRACED, short};
+use crate::format::{count, figure, list};
+use crate::model::{Lines, Model, words};
+use crate::noise::{Alike, Finding, Noise};
+
+/// The start of the name of a figure that says how aged a volume is.
+pub(super) const SLOWDOWN: &str = "slowdown, ";
+
+/// The figures that the age is judged by.
+pub(super) enum Basis<'m> {
+    /// Slowdowns on a device that both runs model.
+    Modelled {
+        device: &'m str,
+        new: &'m Lines,
+        old: &'m Lines,
+        /// Whether it is the first device of this run.
+        is_main: bool,
+        settles: bool,
+    },
+    /// Measured slowdowns.
+    Measured,
+    /// None.
+    Unknown { why: String },
+}
+
+impl<'m> Basis<'m> {
+    pub(super) fn find(model: &'m Model, old: &'m Model) -> Self {
+        let devices = model.devices();
+        let slowdowns = |device: &&str| {
+            let (new, old) = (model.modelled_slowdown.get(*device)?, old.modelled_slowdown.get(*device)?);
+            new.keys().any(|volume| old.contains_key(volume)).then_some((new, old))
+        };
+        let of_device = |device: &&'m str| {
+            let (new, old_lines) = slowdowns(device)?;
+            let is_main = devices.first() == Some(device);
+            Some(Self::Modelled { device: *device, new, old: old_lines, is_main, settles: settle(model, old) })
+        };
+        let modelled = devices.iter().filter(|device| !device.ends_with(TRACED)).find_map(of_device);
+        modelled.unwrap_or_else(|| match measured_slowdowns(model, old).is_empty() {
+            true => Self::Unknown { why: why_unknown(model, old) },
+            false => Self::Measured,
+        })
+    }
+
+    pub(super) fn device(&self) -> Option<&'m str> {
+        match self {
+            Self::Modelled { device, .. } => Some(device),
+            Self::Measured | Self::Unknown { .. } => None,
+        }
+    }
+
+    /// ` (measured)`; empty for the device of the other sentences.
+    fn words(&self) -> String {
+        match self {
+            Self::Modelled { is_main: false, device, .. } => format!(" on {}", short(device)),
+            Self::Measured => " (measured)".to_owned(),
+            Self::Modelled { .. } | Self::Unknown { .. } => String::new(),
+        }
+    }
+
+    /// `unchanged within 10% for xfs`.
+    fn unchanged(&self, arms: &[String]) -> String {
+        match self {
+            Self::Modelled { settles, .. } => {
+                format!("unchanged within {} for {}", Alike::slowdowns(*settles).percent(), list(arms))
+            }
+            Self::Measured | Self::Unknown { .. } => format!("no measurable change for {}", list(arms)),
+        }
+    }
+}
+
+/// Why no figure of both runs says how aged the volumes are.
+fn why_unknown(model: &Model, old: &Model) -> String {
+    let has_fresh = |model: &Model| !model.slowdown.is_empty();
+    let devices = match (model.modelled.is_empty(), old.modelled.is_empty()) {
+        (true, true) => "neither run has a device model",
+        (true, false) => "this run has no device model",
+        (false, true) => "the earlier run has no device model",
+        (false, false) => "the runs model no common device with a fresh copy",
+    };
+    let measured = match (model.is_wall_of_memory() || old.is_wall_of_memory(), model.method == old.method) {
+        (true, _) => "wall times of memory do not show age",
+        _ if !has_fresh(model) || !has_fresh(old) => "not both runs measured a fresh copy",
+        (_, false) => "they were read by different methods",
+        _ if measured_ratios(model, old).is_empty() => "they measured no common volume",
+        _ => "the measured times have too few repetitions, or too much noise, for a finding",
+    };
+    format!("{devices}, and {measured}")
+}
+
+/// The ratio of the measured slowdowns of each volume that both runs have, at the last common
+/// checkpoint, with both slowdowns.
+fn measured_ratios(model: &Model, old: &Model) -> Vec<Change> {
+    let of = |arm: &str, role: Role| {
+        let key = (arm.to_owned(), role);
+        let (new, before) = (model.slowdown.get(&key)?, old.slowdown.get(&key)?);
+        let at = *new.keys().rev().find(|at| before.contains_key(at))?;
+        Some(Change {
+            arm: arm.to_owned(),
+            role,
+            figure: format!("{SLOWDOWN}measured"),
+            at,
+            old: before[&at].median,
+            new: new[&at].median,
+            ratio: over_ratio(&new[&at], &before[&at])?,
+            outcome: Outcome::Unchanged,
+            is_share: false,
+        })
+    };
+    let arms = model.arms.iter().map(|(arm, _)| arm);
+    arms.flat_map(|arm| [Role::Full, Role::Empty].into_iter().filter_map(|role| of(arm, role))).collect()
+}
+
+/// The measured slowdowns that allow a finding, judged.
+pub(super) fn measured_slowdowns(model: &Model, old: &Model) -> Vec<Change> {
+    if model.is_wall_of_memory() || old.is_wall_of_memory() || model.method != old.method {
+        return Vec::new();
+    }
+    let judged = |mut change: Change| {
+        let noise = both_bands(model.noise.get(&change.arm), old.noise.get(&change.arm));
+        change.outcome = match Finding::of(&change.ratio, noise) {
+            Finding::Difference if change.ratio.median > 1.0 => Outcome::Worse,
+            Finding::Difference => Outcome::Better,
+            Finding::Noise if noise.is_some_and(|noise| !noise.is_too_wide()) && change.ratio.count > 1 => {
+                Outcome::Unchanged
+            }
+            Finding::Noise | Finding::Unknown => return None,
+        };
+        Some(change)
+    };
+    measured_ratios(model, old).into_iter().filter_map(judged).collect()
+}
+
+/// The noise of a ratio that has the noise of both runs.
+fn both_bands(new: Option<&Noise>, old: Option<&Noise>) -> Option<Noise> {
+    let (new, old) = (new?, old?);
+    Some(Noise { low: 1.0, high: new.factor() * old.factor(), figures: new.figures.min(old.figures) })
+}
+
+/// Whether a figure says how aged a volume is.
+fn is_age(change: &Change) -> bool {
+    change.figure.starts_with(SLOWDOWN)
+}
+
+/// States the change of the age, then the volumes that cannot be compared.
+pub(super) fn sentence(model: &Model, changes: &[Change], input: Option<&str>, basis: &Basis<'_>) -> String {
+    if changes.is_empty() {
+        return "The two runs have no figure in common.".to_owned();
+    }
+    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let ages = || changes.iter().filter(|change| is_age(change) && change.at == last);
+    let mut text = input.map(|input| format!("The runs had different input ({input}). ")).unwrap_or_default();
+    let named = |outcome: Outcome| {
+        let mut found: Vec<_> = ages().filter(|change| change.outcome == outcome).collect();
+        found.sort_by(|a, b| b.ratio.median.ln().abs().total_cmp(&a.ratio.median.ln().abs()));
+        let name =
+            |change: &&Change| format!("{} ({}) {}×", change.arm, words(change.role), figure(change.ratio.median));
+        list(&found.iter().map(name).collect::<Vec<_>>())
+    };
+    let of_outcome = |outcome: Outcome| Some(named(outcome)).filter(|names| !names.is_empty());
+    let same: Vec<String> = {
+        let is_same = |arm: &str| {
+            let mut of_arm = ages().filter(|change| change.arm == arm).peekable();
+            of_arm.peek().is_some() && of_arm.all(|change| change.outcome == Outcome::Unchanged)
+        };
+        model.arms.iter().map(|(arm, _)| arm.clone()).filter(|arm| is_same(arm)).collect()
+    };
+    let parts = [
+        of_outcome(Outcome::Worse).map(|names| format!("worse for {names}")),
+        of_outcome(Outcome::Better).map(|names| format!("better for {names}")),
+        of_outcome(Outcome::Differs).map(|names| format!("differs for {names}")),
+        (!same.is_empty()).then(|| basis.unchanged(&same)),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        let basis = basis.words();
+        text.push_str(&format!("Age after {} {}{basis}: {}. ", count(last), model.unit, parts.join("; ")));
+    }
+    if let Basis::Unknown { why } = basis {
+        text.push_str(&format!("Age cannot be compared: {why}. "));
+    }
+    let has_age = changes.iter().any(is_age);
+    let missing: Vec<String> = model.arms.iter().filter_map(|(arm, _)| missing_words(model, arm, ages)).collect();
+    if has_age && !missing.is_empty() {
+        text.push_str(&format!("Not comparable at {} {}: {}. ", count(last), model.unit, list(&missing)));
+    }
+    let unchanged = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
+    match changes.len() {
+        all if unchanged == all => text.push_str(&format!("No change of any of {all} figures beyond the limits.")),
+        all => {
+            let are = if unchanged == 1 { "is" } else { "are" };
+            text.push_str(&format!("{unchanged} of {all} figures {are} unchanged."));
+        }
+    }
+    text
+}
+
+/// `ext4`, or `ext4 (nearly full)` if its other volume has an age; `None` if all have one.
+fn missing_words<'c, C: Iterator<Item = &'c Change>>(model: &Model, arm: &str, ages: impl Fn() -> C) -> Option<String> {
+    let has_age = |role: Role| ages().any(|change| change.arm == arm && change.role == role);
+    let has_cell = |role: Role| model.results.cells.iter().any(|cell| cell.key.arm == arm && cell.key.role == role);
+    let aged = [Role::Full, Role::Empty];
+    if !aged.into_iter().any(has_age) {
+        return Some(arm.to_owned());
+    }
+    let missing: Vec<String> =
+        aged.into_iter().filter(|role| has_cell(*role) && !has_age(*role)).map(|role| words(role).to_owned()).collect();
+    (!missing.is_empty()).then(|| format!("{arm} ({})", list(&missing)))
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::Results;
+
+    use super::*;
+    use crate::model::Spread;
+
+    fn ratio(median: f64, spread: f64, count: usize) -> Spread {
+        Spread { count, median, low: median / spread, high: median * spread, ..Spread::default() }
+    }
+
+    /// A model without device models, with one arm whose measured slowdown is this.
+    fn measured(results: &Results, slowdown: Spread, noise: Option<f64>) -> Model<'_> {
+        let mut model = Model::compute(results);
+        model.arms.push(("xfs".to_owned(), "xfs".to_owned()));
+        model.checkpoints = vec![0, 400];
+        model.slowdown.insert(("xfs".to_owned(), Role::Full), [(400, slowdown)].into());
+        model.noise.extend(noise.map(|high| ("xfs".to_owned(), Noise { low: 1.0, high, figures: 12 })));
+        model
+    }
+
+    fn said(new: &Model, old: &Model) -> String {
+        let basis = Basis::find(new, old);
+        // Any figure in common: without one, there is nothing to say.
+        let mut changes = super::super::changes(new, old, &basis);
+        changes.extend(measured_ratios(new, old).pop().map(|change| Change { figure: "other".to_owned(), ..change }));
+        sentence(new, &changes, None, &basis)
+    }
+
+    #[test]
+    fn headline_compares_age_at_the_last_checkpoint_only() {
+        let results = Results::default();
+        let mut model = Model::compute(&results);
+        model.arms = ["xfs", "btrfs", "ext4"].map(|arm| (arm.to_owned(), arm.to_owned())).to_vec();
+        model.checkpoints = vec![0, 400];
+        let change = |arm: &str, figure: &str, at, median, outcome| Change {
+            arm: arm.to_owned(),
+            role: Role::Full,
+            figure: figure.to_owned(),
+            at,
+            old: 1.0,
+            new: median,
+            ratio: ratio(median, 1.0, 1),
+            outcome,
+            is_share: false,
+        };
+        let age = "slowdown, model: HDD 7.2K";
+        let changes = [
+            change("ext4", "s/GiB, model: HDD 7.2K", 0, 1.16, Outcome::Differs),
+            change("ext4", age, 0, 1.16, Outcome::Differs),
+            change("xfs", age, 400, 0.99, Outcome::Unchanged),
+            change("btrfs", age, 400, 1.7, Outcome::Worse),
+        ];
+        let none = Lines::new();
+        let basis =
+            |is_main| Basis::Modelled { device: "model: HDD 7.2K", new: &none, old: &none, is_main, settles: true };
+        assert_eq!(
+            sentence(&model, &changes, None, &basis(true)),
+            "Age after 400 pulls: worse for btrfs (nearly full) 1.70×; unchanged within 10% for xfs. Not comparable at 400 \
+             pulls: ext4. 1 of 4 figures is unchanged."
+        );
+        let said = sentence(&model, &changes, Some("seed 1 → 7"), &basis(false));
+        let start = "The runs had different input (seed 1 → 7). Age after 400 pulls on HDD 7.2K: worse for btrfs";
+        assert!(said.starts_with(start), "{said}");
+    }
+
+    #[test]
+    fn common_device_is_the_basis_if_the_first_one_is_not_common() {
+        let results = Results::default();
+        let (mut new, mut old) =
+            (measured(&results, ratio(1.0, 1.0, 1), None), measured(&results, ratio(1.0, 1.0, 1), None));
+        for (model, devices) in
+            [(&mut new, vec!["model: HDD, virtual time", "model: SSD"]), (&mut old, vec!["model: SSD"])]
+        {
+            for device in devices {
+                let lines: Lines = [(("xfs".to_owned(), Role::Full), [(400, ratio(2.0, 1.0, 1))].into())].into();
+                model.modelled.insert(device.to_owned(), lines.clone());
+                model.modelled_slowdown.insert(device.to_owned(), lines);
+            }
+        }
+        let shown = said(&new, &old);
+        assert!(shown.starts_with("Age after 400 pulls on SSD: unchanged within 62% for xfs. "), "{shown}");
+    }
+
+    #[test]
+    fn measured_slowdown_counts_without_a_common_model_if_it_is_a_finding() {
+        let results = Results::default();
+        let said =
+            |new: Spread, old: Spread, noise| said(&measured(&results, new, noise), &measured(&results, old, noise));
+        let five = |median| ratio(median, 1.02, 5);
+        let worse = said(five(4.0), five(2.0), Some(1.1));
+        assert!(worse.starts_with("Age after 400 pulls (measured): worse for xfs (nearly full) 2.00×. "), "{worse}");
+        let alike = said(five(2.02), five(2.0), Some(1.1));
+        assert!(alike.starts_with("Age after 400 pulls (measured): no measurable change for xfs. "), "{alike}");
+        for (new, noise) in [(ratio(2.02, 1.0, 1), Some(1.1)), (ratio(4.0, 1.0, 1), None), (five(2.02), Some(9.0))] {
+            assert!(said(new, five(2.0), noise).starts_with(
+                "Age cannot be compared: neither run has a device model, and the measured times have too few \
+                     repetitions, or too much noise, for a finding. "
+            ),);
+        }
+    }
+
+    #[test]
+    fn reason_is_given_if_the_age_cannot_be_compared() {
+        let results = Results::default();
+        let new = measured(&results, ratio(4.0, 1.0, 1), None);
+        let mut old = measured(&results, ratio(2.0, 1.0, 1), None);
+        old.slowdown.clear();
+        old.modelled.insert("model: SSD".to_owned(), Lines::new());
+        assert_eq!(why_unknown(&new, &old), "this run has no device model, and not both runs measured a fresh copy");
+    }
+}
