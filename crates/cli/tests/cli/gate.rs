@@ -18,6 +18,7 @@ const HOSTILE: &str = "evil\n::error::pwned|x]]>&<b>@team ##[error]`$(id)` \u{1b
 /// The figures of a run with one arm.
 struct Made<'a> {
     arm: &'a str,
+    checkpoints: &'a [u64],
     requests: u64,
     layout_score: f64,
     circumstances: &'a [(&'a str, &'a str)],
@@ -25,6 +26,7 @@ struct Made<'a> {
 
 const PLAIN: Made<'_> = Made {
     arm: "ext4",
+    checkpoints: &[40],
     requests: 10_000,
     layout_score: 0.9,
     circumstances: &[("plan.seed", "1"), ("history.last_commit", "aa"), ("kernel_release", "6.1")],
@@ -36,8 +38,9 @@ fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
     let mut store = ResultStore::create(&lab.path(dir).join("results"), dir).unwrap();
     let info = RunInfo { plan_name: "small|plan".into(), plan_hash: "ab".into(), ..store.run_info().clone() };
     store.put_run_info(&info).unwrap();
-    for role in [Role::Full, Role::Unaged] {
-        let key = CellKey { arm: made.arm.into(), file_system: "ext4".into(), role, pulls: 40 };
+    let cells = made.checkpoints.iter().flat_map(|pulls| [Role::Full, Role::Unaged].map(|role| (role, *pulls)));
+    for (role, pulls) in cells {
+        let key = CellKey { arm: made.arm.into(), file_system: "ext4".into(), role, pulls };
         let cell = CellRow {
             key: key.clone(),
             valid: true,
@@ -110,6 +113,33 @@ fn a_baseline_of_several_runs_accepts_their_range() {
     lab.run(["gate", "worse", "-b", "b.json"]).refused(5, &["+"]);
     make(&lab, "other", &Made { arm: "xfs", ..PLAIN });
     lab.run(["gate", "one", "--also", "other", "-s", "c.json"]).refused(2, &["--also other: only one of the runs"]);
+}
+
+#[test]
+fn runs_that_share_only_the_first_state_are_undecided() {
+    let lab = Lab::new();
+    make(&lab, "whole", &Made { checkpoints: &[0, 40], ..PLAIN });
+    make(&lab, "first", &Made { checkpoints: &[0], ..PLAIN });
+    let note = "Only checkpoint 0 is common: ext4 full; aging is not compared.";
+    for (a, b, reason) in [
+        ("first", "whole", "ext4 full 40: the last valid checkpoint is 0 in A and 40 in B"),
+        ("whole", "first", "ext4 full 40: B did not measure it"),
+    ] {
+        let shown = lab.run(["compare", a, b]).good().stdout;
+        assert!(shown.starts_with(&format!("{note}\n")), "{shown}");
+        assert!(shown.contains(&format!("not compared: {reason}")), "{shown}");
+        let gated = lab.run(["compare", a, b, "--fail-if", "+5%", "--json"]);
+        gated.refused(6, &["gate undecided: 1 cell is not compared", reason]);
+        let json: Value = serde_json::from_str(&gated.stdout).unwrap();
+        assert_eq!((&json["notes"][0], &json["gate"]["outcome"]), (&note.into(), &"undecided".into()));
+        lab.run(["gate", b, "--baseline", a])
+            .refused(6, &["undecided: 1 cell or figure is not compared", "ext4 full 40"]);
+    }
+    // Without a later cell in either run there is no aging that a comparison could miss.
+    let same = lab.run(["compare", "first", "first", "--fail-if", "+5%"]).good().stdout;
+    assert!(same.starts_with("gate passed"), "{same}");
+    let json: Value = serde_json::from_str(&lab.run(["compare", "whole", "whole", "--json"]).good().stdout).unwrap();
+    assert_eq!(json["notes"], Value::Array(Vec::new()));
 }
 
 #[test]

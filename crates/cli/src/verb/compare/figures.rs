@@ -133,12 +133,12 @@ pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, arg
     }
 }
 
-/// A cell of A that B lacks.
+/// A cell that is not compared, because one side lacks it.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(in crate::verb) struct Missing {
     /// Arm, volume, checkpoint.
     of: Vec<String>,
-    /// The reason why B has no figures of the cell.
+    /// The reason.
     reason: String,
 }
 

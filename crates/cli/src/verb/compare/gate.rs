@@ -38,8 +38,8 @@ pub(super) struct Gate {
     figures: usize,
     /// The number of figures that failed.
     failed: usize,
-    /// The number of undecided figures. Cells of A that B lacks are not counted, but also make the
-    /// gate undecided.
+    /// The number of undecided figures. Cells that one side lacks are not counted, but also make
+    /// the gate undecided.
     undecided: usize,
     /// The outcome in a sentence, with the smallest effect that the gate could have detected.
     pub(super) text: String,
@@ -76,8 +76,8 @@ impl Scope<'_> {
     }
 }
 
-/// Judges the rows that belong to the gate, and writes the outcome into each. What B lacks is
-/// undecided.
+/// Judges the rows that belong to the gate, and writes the outcome into each. What one side lacks
+/// is undecided.
 ///
 /// Errors: no row belongs to the gate. A gate without figures must not pass.
 pub(super) fn judge(rows: &mut [Row], missing: &[Missing], scope: Scope<'_>, limit: FailIf) -> Result<Gate> {
@@ -133,7 +133,8 @@ fn describe(gated: &[&Row], missing: &[&Missing], limit: FailIf) -> Gate {
         }
         Outcome::Undecided if undecided.is_empty() => {
             let (first, number) = (missing[0], missing.len());
-            format!("gate undecided: B lacks {number} of the cells that A has. The first is {first}.")
+            let cells = if number == 1 { "1 cell is" } else { &format!("{number} cells are") };
+            format!("gate undecided: {cells} not compared. The first is {first}.")
         }
         Outcome::Undecided => format!(
             "gate undecided: {} of {} may or may not differ by more than {limit}: {}. {}",

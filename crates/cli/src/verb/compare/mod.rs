@@ -3,6 +3,7 @@
 pub(super) mod figures;
 pub(super) mod gate;
 mod trees;
+pub(super) mod unaged;
 pub(super) mod unlike;
 
 use std::{collections::BTreeSet, path::Path};
@@ -22,6 +23,7 @@ use self::{
     figures::{Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_missing},
     gate::{Gate, Scope, judge},
     trees::compare_trees,
+    unaged::{add_unaged, find_unaged, unaged_note},
     unlike::{Unlike, compute_unlike},
 };
 use super::show::read_results;
@@ -44,7 +46,9 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
     gate: &'a Option<Gate>,
     /// The figures of both sides.
     rows: &'a [Row],
-    /// Cells of A that B lacks.
+    /// What the comparison does not cover, in sentences.
+    notes: &'a [String],
+    /// Cells that are not compared, because one side lacks them.
     missing: &'a [Missing],
     /// Circumstances in which the sides differ.
     unlike: &'a [Unlike],
@@ -102,10 +106,10 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             _ => usage(format!("cannot read {}: {error}", path.display()), None),
         })?;
     }
-    let (mut unlike, mut missing, mut other_workloads) = (Vec::new(), Vec::new(), None);
+    let (mut unlike, mut missing, mut notes_above) = (Vec::new(), Vec::new(), Vec::new());
     let mut rows = match (is_run(&args.a), is_run(&args.b)) {
         (true, true) => {
-            other_workloads = find_other_workloads(&args)?;
+            let other_workloads = find_other_workloads(&args)?;
             if let (Some((a, b)), true) = (other_workloads, args.fail_if.is_some()) {
                 let message = format!("a gate needs runs of one workload: A was aged by {a} and B by {b}");
                 return Err(usage(message, Some("give two runs of one workload, or leave --fail-if out")));
@@ -113,7 +117,16 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             let (a, b) = (read_results(&args.a)?, read_results(&args.b)?);
             unlike = compute_unlike(&a, &b);
             missing = find_missing(&a, &b, (&read_planned_arms(&args.b)?, "B"), &args.select);
-            compare_figures(add_slowdowns(collect_figures(&a)), add_slowdowns(collect_figures(&b)), &args.select)?
+            let (of_a, of_b) = (add_slowdowns(collect_figures(&a)), add_slowdowns(collect_figures(&b)));
+            let rows = compare_figures(of_a, of_b, &args.select)?;
+            let unaged = find_unaged(&rows, (&a, "A"), (&b, "B"));
+            notes_above.extend(
+                other_workloads
+                    .map(|(a, b)| format!("A was aged by {a} and B by {b}: the figures compare different workloads.")),
+            );
+            notes_above.extend(unaged_note(&unaged));
+            add_unaged(&mut missing, unaged);
+            rows
         }
         (false, false) => compare_trees(&args)?,
         (is_a, _) => {
@@ -126,12 +139,18 @@ pub fn compare(args: CompareArgs) -> Result<()> {
     let gate = args.fail_if.map(|limit| judge(&mut rows, &missing, scope, limit)).transpose()?;
     match args.json {
         true => {
-            let parts = ComparisonDocument { gate: &gate, rows: &rows, missing: &missing, unlike: &unlike };
+            let parts = ComparisonDocument {
+                gate: &gate,
+                rows: &rows,
+                notes: &notes_above,
+                missing: &missing,
+                unlike: &unlike,
+            };
             println!("{}", document(COMPARE_SCHEMA, parts));
         }
         false => {
-            if let Some((a, b)) = other_workloads {
-                println!("A was aged by {a} and B by {b}: the figures compare different workloads.\n");
+            for note in &notes_above {
+                println!("{}\n", Printable::new(note));
             }
             // Any other outcome is an error, whose message is the last line.
             let passed = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass);

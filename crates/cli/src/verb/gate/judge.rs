@@ -207,7 +207,7 @@ pub(super) fn summarize(judged: &[Judged], missing: &[&Missing]) -> Summary {
             format!("regression: {} of {} worse: {}{more}", regressed.len(), count(figures), name(&regressed))
         }
         Outcome::Undecided if undecided.is_empty() => {
-            format!("undecided: the run lacks {} of the baseline. The first is {}", missing.len(), missing[0])
+            format!("undecided: {} not compared. The first is {}", cells_or_figures(missing.len()), missing[0])
         }
         Outcome::Undecided => {
             format!(
@@ -232,6 +232,14 @@ pub(super) fn summarize(judged: &[Judged], missing: &[&Missing]) -> Summary {
         regressed: regressed.len(),
         text,
         least_effect: tell_least_effect(&judgements, true, REGRESSED_BELOW),
+    }
+}
+
+/// `1 cell or figure is`, `3 cells or figures are`.
+fn cells_or_figures(number: usize) -> String {
+    match number {
+        1 => "1 cell or figure is".to_owned(),
+        _ => format!("{number} cells or figures are"),
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn render(report: &Report<'_>) -> Result<String> {
         add(figure.row.of.first(), case(figure, report.passes_undecided));
     }
     for missing in &report.missing {
-        let status = status_of(NonSuccessKind::Error, "missing", "the run lacks it", report.passes_undecided);
+        let status = status_of(NonSuccessKind::Error, "missing", "not compared", report.passes_undecided);
         add(missing.of().first(), TestCase::new(missing.to_string(), status));
     }
     document.add_test_suites(suites.into_values());

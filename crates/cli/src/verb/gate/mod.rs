@@ -43,6 +43,7 @@ use super::{
         figures::{FigureKey, Figures, Kind, Missing, Values, collect_figures, compare_figures, find_missing},
         gate::Scope,
         read_planned_arms,
+        unaged::{add_unaged, find_unaged},
         unlike::{Unlike, compute_unlike},
     },
     output::check_files,
@@ -69,7 +70,7 @@ pub(in crate::verb) enum GateDocument<'a> {
         gate: &'a Summary,
         /// Each figure of the baseline and of the run.
         figures: &'a [Judged],
-        /// Cells and figures that the run lacks.
+        /// Cells and figures that are not compared, because one side lacks them.
         missing: &'a [&'a Missing],
         /// Circumstances in which the baseline and the run differ.
         unlike: &'a [Unlike],
@@ -362,6 +363,8 @@ fn compare(
     let expected = planned.into_iter().chain(baseline.file_systems.keys().cloned()).collect();
     let mut missing = find_missing(&baseline.results, results, (&expected, "the run"), &args.select);
     let rows = compare_figures(baseline.figures.clone(), of_run.clone(), &args.select)?;
+    let (of_baseline, of_results) = ((&baseline.results, "the baseline"), (results, "the run"));
+    add_unaged(&mut missing, find_unaged(&rows, of_baseline, of_results));
     missing.extend(find_missing_figures(&baseline.figures, &of_run, &args.select, args.measured));
     let limits = Limits {
         tolerance: args.tolerance,
