@@ -166,12 +166,13 @@
     for (const part of document.querySelectorAll(".printed")) part.classList.remove("printed");
   });
   for (const figure of document.querySelectorAll("section, .course")) {
-    if (!figure.querySelector("svg.panel, canvas") || figure.querySelector(".course")) continue;
+    const isDrawn = figure.querySelector("svg.panel, canvas"), hasData = figure.querySelector("template.csv");
+    if (!(isDrawn || hasData) || figure.querySelector(".course")) continue;
     const bar = element("div", "save", "");
     const heading = figure.querySelector("h2, h3");
     const name = (figure.id || heading.textContent).toLowerCase().replace(/[^a-z0-9]+/g, "-");
     for (const [kind, way] of Object.entries(ways)) {
-      if (kind === "CSV" && !figure.querySelector("template.csv")) continue;
+      if (kind === "CSV" ? !hasData : kind !== "PDF" && !isDrawn) continue;
       const button = element("button", "", kind);
       button.type = "button";
       button.title = kind === "PDF" ? "Print this figure alone" : `Save this figure as ${kind}`;

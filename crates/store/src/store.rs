@@ -24,7 +24,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::part::{PartName, part_key};
 use crate::results::{CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 use crate::schema::{Table, TableRow, decode, encode};
-use crate::{CellCosts, CellKey, CircumstanceRow, Error};
+use crate::{CellCosts, CellKey, CellRow, CircumstanceRow, Error};
 
 const UNFINISHED: &str = ".new";
 
@@ -245,6 +245,11 @@ impl ResultStore {
     /// Reads table `circumstances` alone.
     pub fn read_circumstances(&self) -> Result<Vec<CircumstanceRow>, Error> {
         self.read_file(&self.table_path(Table::Circumstances))
+    }
+
+    /// Reads table `cells` alone.
+    pub fn read_cells(&self) -> Result<Vec<CellRow>, Error> {
+        self.read_table()
     }
 
     /// Reads everything. Cost: one file per table and cell that is not compacted.

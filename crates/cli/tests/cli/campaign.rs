@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use senesce_store::{CellResults, CellRow, ResultStore};
 use senesce_testkit::{found_or_skip, root_or_skip};
 use serde_json::Value;
 
@@ -199,6 +200,7 @@ fn campaign_needs_neither_root_nor_scheduler() {
     }
     let status: Value = serde_json::from_str(&lab.run(["campaign", "status", "c", "--json"]).good().stdout).unwrap();
     assert_eq!((&status["done"], &status["waiting"], &status["tasks"]), (&2.into(), &1.into(), &3.into()));
+    assert_eq!(status["invalid"], Value::Array(Vec::new()));
     lab.run(["campaign", "merge", "c"]).refused(1, &["1 of 3 tasks have no result: 1"]);
     let partial = lab.run(["campaign", "merge", "c", "--partial"]).good().stdout;
     assert!(partial.contains("1 of 3 tasks have no result: 1\n2 tasks are merged in "), "{partial}");
@@ -218,6 +220,29 @@ fn campaign_needs_neither_root_nor_scheduler() {
     // No work is left.
     assert_eq!(fs::read_dir(lab.path("c/work")).unwrap().count(), 0);
     assert_eq!(fs::read_dir(lab.path("c/state")).unwrap().count(), 0);
+}
+
+#[test]
+fn finished_task_with_invalid_cells_is_counted() {
+    let lab = lab_of_directories();
+    lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
+    for number in ["0", "2"] {
+        lab.run(["campaign", "task", "c", number, "-q"]).good();
+    }
+    // The state of an earlier version has no count: the cells have it.
+    let state = lab.path("c/tasks/2/task.json");
+    let mut task: Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    assert_eq!(task.as_object_mut().unwrap().remove("invalid_cells"), Some(0.into()));
+    fs::write(&state, task.to_string()).unwrap();
+    let mut store = ResultStore::open(&lab.path("c/tasks/2/results")).unwrap();
+    let cell = store.read_cells().unwrap().remove(0);
+    let cell = CellRow::without_figures(cell.key, "the disk is gone");
+    store.append_cell(&CellResults::of(cell)).unwrap();
+    let shown = lab.run(["campaign", "status", "c"]).good().stdout;
+    assert!(shown.starts_with("campaign three: 2 of 3 tasks done, 1 with invalid results\n"), "{shown}");
+    assert!(shown.contains("  2  1 cell  senesce show ") && shown.contains("/c/tasks/2\n"), "{shown}");
+    let status: Value = serde_json::from_str(&lab.run(["campaign", "status", "c", "--json"]).good().stdout).unwrap();
+    assert_eq!(status["invalid"], serde_json::json!([{ "task": 2, "cells": 1 }]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use senesce_store::ResultStore;
 use senesce_volume::{CleanMode, Error as VolumeError, Host, Registry, clean};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,10 @@ pub struct TaskState {
     /// Why it failed. `None`: it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The number of invalid cells of the result. `None`: it is not finished, its cells cannot be
+    /// read, or an earlier version wrote the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid_cells: Option<u64>,
 }
 
 /// An attempt at a task.
@@ -109,6 +114,7 @@ impl<'a> Attempt<'a> {
             begun_unix_seconds: world.clock.unix_seconds(),
             ended_unix_seconds: None,
             reason: None,
+            invalid_cells: None,
         };
         let mut attempt = Self { campaign, world, task, plan, work, state, running, lock_path, _lock: lock };
         let begun = attempt.prepare(scratch);
@@ -220,6 +226,7 @@ impl<'a> Attempt<'a> {
             remove_tree(&dir)?;
         }
         self.state.ended_unix_seconds = Some(self.world.clock.unix_seconds());
+        self.state.invalid_cells = count_invalid(&paths).ok();
         self.write_state(&self.work.join("task.json"), &self.state)?;
         sync_tree(&self.work)?;
         let place = self.campaign.paths.task(self.task.number);
@@ -289,6 +296,12 @@ fn boot_name(boot_id: &str) -> String {
 /// Reads a state. `None`: the file does not exist, or it is damaged.
 pub(super) fn read_state(path: &Path) -> Option<TaskState> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// The number of invalid cells in the results of a run.
+pub(super) fn count_invalid(paths: &RunPaths) -> Result<u64, Error> {
+    let cells = ResultStore::open_read_only(&paths.results())?.read_cells()?;
+    Ok(cells.iter().filter(|cell| !cell.valid).count() as u64)
 }
 
 /// Whether a task has its result.

@@ -18,4 +18,4 @@ pub use axes::{Axes, Place, Task};
 pub use dir::{CAMPAIGN_FORMAT, Campaign, CampaignPaths};
 pub use grid::{GRID_FORMAT, Grid, GridKernel, GridPlan, KernelName, grid_schema_json};
 pub use merge::{Merged, merge};
-pub use progress::{Failed, Progress, Running};
+pub use progress::{Failed, Invalid, Progress, Running};

@@ -8,12 +8,9 @@ use std::{
 
 use super::{
     Campaign, TaskState,
-    attempt::{is_running, read_state},
+    attempt::{count_invalid, is_running, read_state},
 };
-use crate::{Error, World};
-
-/// The durations of about this number of finished tasks are read.
-const SAMPLE: usize = 200;
+use crate::{Error, World, paths::RunPaths};
 
 /// The progress of the tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +19,8 @@ pub struct Progress {
     pub tasks: u64,
     /// Finished tasks.
     pub done: u64,
+    /// Finished tasks with invalid cells.
+    pub invalid: Vec<Invalid>,
     /// Tasks that run.
     pub running: Vec<Running>,
     /// Tasks whose last attempt failed.
@@ -45,6 +44,15 @@ pub struct Running {
     pub is_alive: Option<bool>,
 }
 
+/// A finished task with invalid cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// Its number.
+    pub task: u64,
+    /// The number of invalid cells.
+    pub cells: u64,
+}
+
 /// A task that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
@@ -57,8 +65,8 @@ pub struct Failed {
 }
 
 impl Progress {
-    /// Collects the progress. Changes nothing. Cost: lists two directories, and reads the states of
-    /// tasks that run or failed, and a sample of the finished ones.
+    /// Collects the progress. Changes nothing. Cost: lists two directories, and reads the state of
+    /// each task that was started. If an earlier version finished a task, it reads its cells, too.
     pub fn collect(campaign: &Campaign, world: &World) -> Result<Self, Error> {
         let count = campaign.count();
         let mut done = numbers_in(&campaign.paths.tasks())?;
@@ -89,15 +97,21 @@ impl Progress {
             host: state.host,
         });
         let failed: Vec<Failed> = failed.filter(|failed| taken.insert(failed.task)).collect();
-        let step = (done.len() / SAMPLE).max(1);
-        let seconds = done.iter().step_by(step).filter_map(|number| {
-            let state = read_state(&campaign.paths.task(*number).join("task.json"))?;
-            Some(state.ended_unix_seconds?.saturating_sub(state.begun_unix_seconds) as f64)
-        });
-        let seconds: Vec<f64> = seconds.collect();
+        let (mut seconds, mut invalid) = (Vec::new(), Vec::new());
+        for task in done.iter().copied() {
+            let dir = campaign.paths.task(task);
+            let state = read_state(&dir.join("task.json"));
+            let ended = state.as_ref().and_then(|state| Some((state.ended_unix_seconds?, state.begun_unix_seconds)));
+            seconds.extend(ended.map(|(ended, begun)| ended.saturating_sub(begun) as f64));
+            // Results that cannot be read have no count. A merge names them.
+            let counted = state.and_then(|state| state.invalid_cells);
+            let cells = counted.or_else(|| count_invalid(&RunPaths::new(&dir)).ok()).unwrap_or(0);
+            invalid.extend((cells > 0).then_some(Invalid { task, cells }));
+        }
         Ok(Self {
             tasks: count,
             done: done.len() as u64,
+            invalid,
             waiting: count - done.len() as u64 - taken.len() as u64,
             mean_seconds: (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64),
             running,

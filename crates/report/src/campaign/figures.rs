@@ -10,7 +10,7 @@ use senesce_store::{Results, Role};
 use serde::Serialize;
 
 use super::in_order;
-use crate::devices::short;
+use crate::{devices::short, format::count, model::words};
 
 /// The costs of one arm at its last checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,6 +64,8 @@ pub(super) struct Atlas {
     pub releases: BTreeMap<String, BTreeSet<String>>,
     /// Arms without a slowdown, and why.
     pub failed: Vec<(String, String)>,
+    /// Arms with a slowdown and an invalid cell: the first one with its reason.
+    pub partly_invalid: Vec<(String, String)>,
 }
 
 /// The circumstances that a merge adds to an arm.
@@ -113,6 +115,12 @@ impl Atlas {
                 Err(reason) => failed.push((arm.to_owned(), reason)),
             }
         }
+        let invalid_cell = |task: &TaskFigures| {
+            let cell = results.cells.iter().find(|cell| !cell.valid && cell.key.arm == task.arm)?;
+            let volume = words(cell.key.role);
+            Some((task.arm.clone(), format!("{volume} at checkpoint {}: {}", count(cell.key.pulls), cell.reason)))
+        };
+        let partly_invalid = figures.iter().filter_map(invalid_cell).collect();
         let mut of_cells: BTreeMap<_, Vec<f64>> = BTreeMap::new();
         for task in &figures {
             let key = (task.device.clone(), task.name.clone(), task.workload.clone());
@@ -135,6 +143,7 @@ impl Atlas {
             releases,
             figures,
             failed,
+            partly_invalid,
         };
         let mut file_systems = std::mem::take(&mut atlas.file_systems);
         let first = atlas.devices.first().cloned().unwrap_or_default();

@@ -66,18 +66,28 @@ fn lead(atlas: &Atlas) -> String {
     }
 }
 
-/// The warnings above the figures: the number of tasks without a slowdown.
+/// The warnings above the figures: tasks without a slowdown, and those with other invalid cells.
 fn warnings(atlas: &Atlas) -> Vec<String> {
-    let Some((arm, reason)) = atlas.failed.first() else { return Vec::new() };
-    let (failed, all) = (atlas.failed.len(), atlas.failed.len() + atlas.figures.len());
-    vec![format!(
-        "{} of {} tasks {} no slowdown (the first: {arm}: {}). All figures leave out such tasks; the list is at the end of \
-         the page.",
-        count(failed as u64),
-        count(all as u64),
-        if failed == 1 { "has" } else { "have" },
-        shortened_reason(reason)
-    )]
+    let all = count((atlas.failed.len() + atlas.figures.len()) as u64);
+    let number = |tasks: &[(String, String)]| {
+        let has = if tasks.len() == 1 { "has" } else { "have" };
+        format!("{} of {all} tasks {has}", count(tasks.len() as u64))
+    };
+    let failed = atlas.failed.first().map(|(arm, reason)| {
+        format!(
+            "{} no slowdown (the first: {arm}: {}). All figures leave out such tasks; the list is at the end of the page.",
+            number(&atlas.failed),
+            shortened_reason(reason)
+        )
+    });
+    let invalid = atlas.partly_invalid.first().map(|(arm, cell)| {
+        format!(
+            "{} invalid results (the first: {arm}, {}). Their other cells are valid, and their slowdown counts.",
+            number(&atlas.partly_invalid),
+            shortened_reason(cell)
+        )
+    });
+    failed.into_iter().chain(invalid).collect()
 }
 
 /// The largest slowdown.
@@ -248,6 +258,21 @@ mod tests {
         assert!(page.contains("Kernels: host 6.1."), "{page}");
         assert!(page.contains("Left out, because a file system has no result: mail."), "{page}");
         assert_eq!(page, render_campaign(&results()).unwrap());
+    }
+
+    #[test]
+    fn tasks_with_other_invalid_cells_are_in_the_warnings() {
+        let mut results = results();
+        let is_it = |cell: &&mut senesce_store::CellRow| cell.key.arm == "ext4.git.s1" && cell.key.pulls == 0;
+        for cell in results.cells.iter_mut().filter(is_it) {
+            (cell.valid, cell.reason) = (false, "it was killed".to_owned());
+        }
+        let page = render_campaign(&results).unwrap();
+        let warnings = page.split("class=\"warnings\"").nth(1).unwrap().split("</div>").next().unwrap();
+        assert!(warnings.contains("2 of 8 tasks have no slowdown"), "{warnings}");
+        let invalid =
+            "1 of 8 tasks has invalid results (the first: ext4.git.s1, roomy at checkpoint 0: it was killed). ";
+        assert!(warnings.contains(invalid), "{warnings}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use senesce_core::Printable;
 use senesce_experiment::campaign::{Campaign, Progress};
 use serde::Serialize;
 
-use super::slurm;
+use super::{shell_word, slurm};
 use crate::{
     clock::{SystemClock, tell_utc},
     schema::document,
@@ -28,6 +28,8 @@ pub struct StatusDocument {
     name: String,
     tasks: u64,
     done: u64,
+    /// Finished tasks with invalid cells. Their invalid figures are left out of the merge.
+    invalid: Vec<InvalidTask>,
     running: Vec<RunningTask>,
     failed: Vec<FailedTask>,
     /// Tasks in the queue of Slurm that are not running. `None`: the campaign was not submitted, or
@@ -48,6 +50,14 @@ struct RunningTask {
     task: u64,
     host: String,
     begun_unix_seconds: u64,
+}
+
+/// A finished task with invalid cells.
+#[derive(Serialize, JsonSchema)]
+struct InvalidTask {
+    task: u64,
+    /// The number of invalid cells.
+    cells: u64,
 }
 
 /// A task whose last attempt failed.
@@ -77,6 +87,11 @@ pub fn status(dir: &Path, json: bool) -> Result<()> {
         name: campaign.name().to_owned(),
         tasks: progress.tasks,
         done: progress.done,
+        invalid: progress
+            .invalid
+            .iter()
+            .map(|invalid| InvalidTask { task: invalid.task, cells: invalid.cells })
+            .collect(),
         queued: queue.map(|queue| queue.tasks.iter().filter(|queued| queued.state != "RUNNING").count() as u64),
         waiting: progress.waiting,
         mean_seconds: progress.mean_seconds,
@@ -100,7 +115,8 @@ pub fn status(dir: &Path, json: bool) -> Result<()> {
         println!("{:#}", to_json(&document));
         return Ok(());
     }
-    print!("{}", render(&document, SystemClock::unix_time().seconds));
+    let dir = shell_word(&campaign.paths.dir);
+    print!("{}", render(&document, &dir, SystemClock::unix_time().seconds));
     Ok(())
 }
 
@@ -108,8 +124,13 @@ fn to_json(status: &StatusDocument) -> serde_json::Value {
     document(CAMPAIGN_STATUS_SCHEMA, status)
 }
 
-fn render(status: &StatusDocument, now: i64) -> String {
-    let mut text = format!("campaign {}: {} of {} tasks done\n", status.name, status.done, status.tasks);
+/// `dir`: the directory of the campaign as a word of a shell.
+fn render(status: &StatusDocument, dir: &str, now: i64) -> String {
+    let mut text = format!("campaign {}: {} of {} tasks done", status.name, status.done, status.tasks);
+    if !status.invalid.is_empty() {
+        text.push_str(&format!(", {} with invalid results", status.invalid.len()));
+    }
+    text.push('\n');
     let mut lines = vec![vec!["running".to_owned(), status.running.len().to_string()]];
     lines.push(vec!["failed".to_owned(), status.failed.len().to_string()]);
     if let Some(queued) = status.queued {
@@ -134,6 +155,15 @@ fn render(status: &StatusDocument, now: i64) -> String {
         text.push_str("\nrunning tasks:\n");
         text.push_str(&render_table(&status.running.iter().take(MOST_LISTED).map(line).collect::<Vec<_>>()));
         text.push_str(&more(status.running.len()));
+    }
+    if !status.invalid.is_empty() {
+        text.push_str("\ntasks with invalid results:\n");
+        let line = |invalid: &InvalidTask| {
+            let cells = if invalid.cells == 1 { "1 cell".to_owned() } else { format!("{} cells", invalid.cells) };
+            vec![format!("  {}", invalid.task), cells, format!("senesce show {dir}/tasks/{}", invalid.task)]
+        };
+        text.push_str(&render_table(&status.invalid.iter().take(MOST_LISTED).map(line).collect::<Vec<_>>()));
+        text.push_str(&more(status.invalid.len()));
     }
     if !status.failed.is_empty() {
         text.push_str("\nfailed tasks:\n");
@@ -173,6 +203,7 @@ mod tests {
             name: "atlas".to_owned(),
             tasks: 100,
             done: 40,
+            invalid: vec![InvalidTask { task: 3, cells: 1 }, InvalidTask { task: 9, cells: 12 }],
             running: (0..12).map(running).collect(),
             failed: vec![failed],
             queued: Some(9),
@@ -180,12 +211,14 @@ mod tests {
             mean_seconds: Some(30.0),
             remaining_seconds: Some(600.0),
         };
-        let text = render(&status, 1_000);
-        assert!(text.starts_with("campaign atlas: 40 of 100 tasks done\nrunning    12\nfailed     1\n"), "{text}");
+        let text = render(&status, "/c", 1_000);
+        let start = "campaign atlas: 40 of 100 tasks done, 2 with invalid results\nrunning    12\nfailed     1\n";
+        assert!(text.starts_with(start), "{text}");
         for part in [
             "time left  10 min; the last task finishes about 1970-01-01 00:26:40 UTC (mean 30 s per task)\n",
             "  0  n1  for 60 s\n",
             "  and 2 more\n",
+            "\ntasks with invalid results:\n  3  1 cell    senesce show /c/tasks/3\n  9  12 cells  senesce show /c/tasks/9\n",
             "  7 on n2: ext4: no space\n    hint: more\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
