@@ -39,7 +39,7 @@ build:
 
 # Builds senesce in less than half of the time of `build`. The program is slower. Modelled figures do not depend on this.
 build-demo:
-	cargo build --profile demo --locked --package senesce
+	cargo build --profile demo --locked --package senesce --no-default-features
 
 # Also the program that `senesce fs` and `senesce garden` call: it is found beside senesce, or in PATH.
 build-fs:

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use resvg::{tiny_skia, usvg};
 use senesce_store::Results;
 
 use crate::Error;
@@ -10,17 +9,16 @@ use crate::latex::latex;
 use crate::methods::methods;
 use crate::model::Model;
 use crate::panels::figures;
-use crate::pdf::pdf;
+use crate::renderer::Renderer;
 use crate::sheet::{PAPERS, Sheet, standalone_svg};
 
-/// Pixels of a PNG per unit of its SVG.
-const PNG_SCALE: f32 = 2.0;
 /// The result of [`render_figures`].
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     /// Files written, in the order of the report.
     pub files: Vec<PathBuf>,
-    /// Warnings: without fonts on this machine, the PNG files have no text.
+    /// Warnings: without fonts on this machine, the PNG files have no text. Without the feature
+    /// `png-pdf`, there are no files for papers and no PNG files.
     pub warnings: Vec<String>,
 }
 
@@ -60,26 +58,22 @@ pub fn render_figures(results: &Results, out_dir: &Path) -> Result<Figures, Erro
 /// Draws every figure in memory. Writes nothing.
 pub fn draw_figures(results: &Results) -> Result<DrawnFigures, Error> {
     let model = Model::compute(results);
-    let mut options = usvg::Options::default();
-    options.fontdb_mut().load_system_fonts();
-    let mut drawn = DrawnFigures { methods: methods(&model).join("\n\n"), ..DrawnFigures::default() };
-    match sans_serif(options.fontdb_mut()) {
-        Some(family) => {
-            options.fontdb_mut().set_sans_serif_family(&family);
-            options.font_family = family;
-        }
-        None => {
-            drawn.warnings.push("no fonts are installed, so the PNG files have no text; the SVG files do".to_owned())
-        }
-    }
+    let renderer = Renderer::new();
+    let mut drawn = DrawnFigures {
+        methods: methods(&model).join("\n\n"),
+        warnings: renderer.warning().into_iter().collect(),
+        ..DrawnFigures::default()
+    };
     let all = figures(&model);
     for figure in &all {
         for (variant, panels) in figure.variants.iter().filter(|(_, panels)| !panels.is_empty()) {
             let name = format!("{}-{}", figure.name, variant.name());
             let svg = standalone_svg(figure, *variant, panels);
-            let png = png(&svg, &options).map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
+            let png = renderer.png(&svg).map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
             drawn.add(format!("{name}.svg"), svg.into_bytes());
-            drawn.add(format!("{name}.png"), png);
+            if let Some(png) = png {
+                drawn.add(format!("{name}.png"), png);
+            }
         }
         if !figure.csv.is_empty() {
             drawn.add(format!("{}.csv", figure.name), figure.csv.clone().into_bytes());
@@ -88,10 +82,13 @@ pub fn draw_figures(results: &Results) -> Result<DrawnFigures, Error> {
         for paper in &PAPERS {
             let name = format!("{}-{}mm", figure.name, paper.mm);
             let sheet = Sheet::of_paper(paper, panels).draw(figure, *variant, panels);
-            let (pdf, svg) = paper_files(&sheet, f64::from(paper.mm), &options)
+            let files = renderer
+                .paper_files(&sheet, f64::from(paper.mm))
                 .map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
-            drawn.add(format!("{name}.pdf"), pdf);
-            drawn.add(format!("{name}.svg"), svg.into_bytes());
+            if let Some((pdf, svg)) = files {
+                drawn.add(format!("{name}.pdf"), pdf);
+                drawn.add(format!("{name}.svg"), svg.into_bytes());
+            }
         }
     }
     drawn.latex = latex(&model, &all);
@@ -104,20 +101,6 @@ impl DrawnFigures {
     }
 }
 
-/// A drawing for a paper: as PDF, and as SVG whose letters are shapes.
-fn paper_files(svg: &str, width_mm: f64, options: &usvg::Options) -> Result<(Vec<u8>, String), String> {
-    let tree = usvg::Tree::from_str(svg, options).map_err(|error| error.to_string())?;
-    let shapes = tree.to_string(&usvg::WriteOptions { preserve_text: false, ..usvg::WriteOptions::default() });
-    let (width, height) = (f64::from(tree.size().width()), f64::from(tree.size().height()));
-    // The root element has the size in pixels; a paper needs it in millimetres.
-    let (_, rest) = shapes.split_once('>').ok_or("the drawing has no root")?;
-    let root = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{width_mm}mm" height="{:.2}mm" viewBox="0 0 {width} {height}">"#,
-        height * width_mm / width
-    );
-    Ok((pdf(&tree, width_mm), root + rest))
-}
-
 /// The charts' style, and `more`, with the light colours put in: programs that draw SVG seldom know
 /// custom properties.
 pub(crate) fn light_css(more: &str) -> String {
@@ -128,20 +111,4 @@ pub(crate) fn light_css(more: &str) -> String {
         }
     }
     css
-}
-
-fn sans_serif(fonts: &usvg::fontdb::Database) -> Option<String> {
-    let wanted = ["Inter", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans", "DejaVu Sans"];
-    let families: Vec<&str> =
-        fonts.faces().flat_map(|face| face.families.first()).map(|(name, _)| name.as_str()).collect();
-    let found = wanted.iter().find(|name| families.contains(*name)).copied();
-    found.or(families.first().copied()).map(str::to_owned)
-}
-
-fn png(svg: &str, options: &usvg::Options) -> Result<Vec<u8>, String> {
-    let tree = usvg::Tree::from_str(svg, options).map_err(|error| error.to_string())?;
-    let size = tree.size().to_int_size().scale_by(PNG_SCALE).ok_or("it is too large")?;
-    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height()).ok_or("it is too large")?;
-    resvg::render(&tree, tiny_skia::Transform::from_scale(PNG_SCALE, PNG_SCALE), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| error.to_string())
 }

@@ -42,9 +42,13 @@ mod panels_map;
 mod panels_measured;
 mod panels_modelled;
 mod panels_space;
+#[cfg(feature = "png-pdf")]
 mod pdf;
+#[cfg(feature = "png-pdf")]
 mod pdf_font;
 mod predictions;
+#[cfg_attr(not(feature = "png-pdf"), path = "no_renderer.rs")]
+mod renderer;
 mod reproduction;
 mod reproduction_strip;
 mod sheet;

@@ -51,11 +51,12 @@ pub fn report(args: ReportArgs) -> Result<()> {
     if args.dry_run {
         return preview(&args.run, &out, args.figures.as_deref(), &options);
     }
-    write_report(&args.run, &out, args.figures.as_deref(), &options)?;
+    let warnings = write_report(&args.run, &out, args.figures.as_deref(), &options)?;
     println!("{}", Printable::new(&out));
     if let Some(dir) = &args.figures {
         println!("figures in {}", Printable::new(dir));
     }
+    print_warnings(&warnings);
     Ok(())
 }
 
@@ -143,8 +144,16 @@ fn preview(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptio
     Ok(())
 }
 
+/// Prints what the figures of a report lack.
+pub fn print_warnings(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("senesce: note: {}", Printable::new(warning));
+    }
+}
+
 /// Writes the report of the run in `run` to `out`, and its figures to a directory if there is one.
-pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<()> {
+/// Returns what the figures lack.
+pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<Vec<String>> {
     let results = read_results(run)?;
     let html = render_report(&results, options)?;
     fs::write(out, html).with_context(|| format!("cannot write {}", out.display()))?;
@@ -154,9 +163,9 @@ pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, options: &Re
         // First, so that an interrupted command leaves no figures without it.
         fs::write(&mark, serde_json::to_string_pretty(&RunOfFigures::of(&results)?)? + "\n")
             .with_context(|| format!("cannot write {}", mark.display()))?;
-        render_figures(&results, dir)?;
+        return Ok(render_figures(&results, dir)?.warnings);
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 #[cfg(test)]

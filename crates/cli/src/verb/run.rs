@@ -23,7 +23,7 @@ use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
 use super::{
     guest,
     place::check_run_directory,
-    report::write_report,
+    report::{print_warnings, write_report},
     show::{check_exists, read_results, render_summary, resume_command},
 };
 use crate::{
@@ -97,8 +97,10 @@ pub fn execute(mut run: Run, quiet: bool) -> Result<Ended> {
         None => error.into(),
     })?;
     progress.progress.begin("writing the report and the figures");
-    write_report(run.dir(), &run.report_path(), Some(&run.dir().join("figures")), &ReportOptions::default())?;
+    let figures = run.dir().join("figures");
+    let warnings = write_report(run.dir(), &run.report_path(), Some(&figures), &ReportOptions::default())?;
     drop(progress);
+    print_warnings(&warnings);
     let results = read_results(run.dir())?;
     Ok(Ended { dir: run.dir().to_owned(), results, failed_arms: end.failed_arms })
 }
@@ -156,7 +158,7 @@ impl Interim {
         let report = RunPaths::new(&self.dir).report();
         let options = ReportOptions { unfinished: Some(missing), ..ReportOptions::default() };
         match write_report(&self.dir, &report, None, &options) {
-            Ok(()) => self.progress.note(&format!("report of {done} of {of} arms: {}", report.display())),
+            Ok(_) => self.progress.note(&format!("report of {done} of {of} arms: {}", report.display())),
             // The report at the end has all of it.
             Err(error) => self.progress.note(&format!("no report of {done} of {of} arms: {error:#}")),
         }

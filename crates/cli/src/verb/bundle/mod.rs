@@ -20,7 +20,7 @@ use rustix::{
 use senesce_bundle::{Limits, Prepared};
 use senesce_core::{Bytes, Printable};
 use senesce_device::presets;
-use senesce_experiment::Interrupted;
+use senesce_experiment::{ErrorKind, Interrupted};
 use senesce_volume::{install_signal_cleanup, interrupted};
 use senesce_workload::profile::builtin_profiles;
 
@@ -30,7 +30,10 @@ pub(super) use self::{
     verify::{CHECK_SCHEMA, CheckDocument},
 };
 use super::{place::check_new_files, show::check_exists};
-use crate::{args::BundleArgs, exit::usage};
+use crate::{
+    args::BundleArgs,
+    exit::{Failure, usage},
+};
 
 /// The end of the name of a bundle.
 const SUFFIX: &str = ".senesce-bundle";
@@ -41,6 +44,11 @@ pub fn bundle(args: BundleArgs) -> Result<()> {
     check_exists(&args.run)?;
     let out = args.out.clone().map_or_else(|| default_name(&args.run), Ok)?;
     check_new_files([&Some(out.clone())])?;
+    if !cfg!(feature = "png-pdf") {
+        let message = "bundles have figures as PDF: this program was built without PNG and PDF".to_owned();
+        let hint = Some("build it with `make build`, and use target/release/senesce".to_owned());
+        return Err(Failure { kind: ErrorKind::Environment, message, hint }.into());
+    }
     let (contents, notes) = contents::collect(&args)?;
     for note in notes {
         eprintln!("senesce: note: {}", Printable::new(&note));
