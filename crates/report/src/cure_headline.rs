@@ -194,10 +194,10 @@ impl Cured<'_> {
     }
 
     /// How many times faster, or slower, each volume is that the cure changes in the direction of
-    /// its effect; one factor without a name if all are equal.
+    /// its effect; one factor without a name if all are equal. Only for a cure with an effect.
     fn factors(&self) -> Vec<(String, &'static str)> {
         let of = |gain: f64| if self.effect == Effect::Slower { 1.0 / gain } else { gain };
-        let shown = self.gains.iter().filter(|(_, gain)| self.effect == Effect::None || of(gain.median) > 1.0);
+        let shown = self.gains.iter().filter(|(_, gain)| of(gain.median) > 1.0);
         let factors: Vec<_> =
             shown.map(|(role, gain)| (format!("{}×", two_digits(of(gain.median))), words(*role))).collect();
         let is_whole = factors.len() == self.gains.len() && factors.iter().all(|(text, _)| *text == factors[0].0);

@@ -19,7 +19,7 @@ use crate::page::render_page;
 use crate::panels::{Legend, Panel, figures, part_class};
 use crate::shelf::{Placed, place};
 use crate::summary::{self, Cell};
-use crate::warnings::warnings;
+use crate::warnings::warnings_with_reasons;
 
 /// Options of the report.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +76,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         script => include_str!("../assets/report.js"),
         headline => headline(&model).iter().map(|sentence| unbroken(sentence)).collect::<Vec<_>>(),
         key_figures => key_figures(&model).iter().map(key_figure).collect::<Vec<_>>(),
-        warnings => warnings(&model, true),
+        warnings => warnings_with_reasons(&model),
         heads => summary::heads(&model).iter().map(|head| (*head).to_owned()).collect::<Vec<_>>(),
         has_wall => !model.is_wall_of_memory(),
         legend => summary::legend(&model),

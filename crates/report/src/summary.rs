@@ -240,7 +240,7 @@ pub fn summary_table(results: &Results) -> String {
         text.push_str(&format!("\n{note}\n"));
     }
     text.push_str(&cures_text(&model));
-    let warnings = warnings(&model, false);
+    let warnings = warnings(&model);
     if !warnings.is_empty() {
         text.push('\n');
     }

@@ -8,21 +8,24 @@ use senesce_store::{MISSED_CURE, Role};
 use crate::format::{count, list};
 use crate::model::{Model, words};
 
-/// The warnings of a run, each with the number of cells that it concerns. `with_reasons`: the text
-/// around them does not list the reasons of invalid cells.
-pub(crate) fn warnings(model: &Model, with_reasons: bool) -> Vec<String> {
+/// The warnings of a run, each with the number of cells that it concerns, for a text that lists the
+/// reasons of invalid cells.
+pub(crate) fn warnings(model: &Model) -> Vec<String> {
+    invalid_cells(model, |_| String::new()).into_iter().chain(of_valid_cells(model)).collect()
+}
+
+/// The same for a page, with the reasons of invalid cells: their list is far below.
+pub(crate) fn warnings_with_reasons(model: &Model) -> Vec<String> {
+    let reason = |reason: &str| format!(": {}", shortened_reason(reason));
+    invalid_cells(model, reason).into_iter().chain(of_valid_cells(model)).collect()
+}
+
+fn of_valid_cells(model: &Model) -> Vec<String> {
     let results = model.results;
     let mut warnings = Vec::new();
     let valid: BTreeSet<_> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
     let rows = || results.grep.iter().filter(|row| valid.contains(&row.key));
     let cells = |count: usize| format!("{count} of {} cells", results.cells.len());
-    if !model.invalid.is_empty() {
-        let invalid = cells(model.invalid.len());
-        warnings.push(format!(
-            "{invalid} are invalid; their measurements are left out. {}",
-            invalid_cells(model, with_reasons)
-        ));
-    }
     let is_guest = |key: &str| key == "guest_kind" || key.ends_with(".guest_kind");
     if results.circumstances.iter().any(|row| is_guest(&row.key)) {
         warnings.push(
@@ -88,10 +91,13 @@ pub(crate) fn warnings(model: &Model, with_reasons: bool) -> Vec<String> {
     warnings
 }
 
-/// The invalid cells of the last few checkpoints, by arm, each with its first reason. The last
-/// checkpoint comes first.
-fn invalid_cells(model: &Model, with_reasons: bool) -> String {
+/// The number of invalid cells, and those of the last few checkpoints by arm, each with the text of
+/// its first reason. The last checkpoint comes first. `None` if all are valid.
+fn invalid_cells(model: &Model, reason_text: impl Fn(&str) -> String) -> Option<String> {
     const MOST: usize = 3;
+    if model.invalid.is_empty() {
+        return None;
+    }
     #[derive(Default)]
     struct Group<'m> {
         volumes: Vec<String>,
@@ -105,18 +111,16 @@ fn invalid_cells(model: &Model, with_reasons: bool) -> String {
     }
     let mut texts = Vec::new();
     for ((Reverse(pulls), arm), Group { volumes, reason }) in groups.iter().take(MOST) {
-        let mut text = format!("{arm} at {} {} ({})", count(*pulls), model.unit, list(volumes));
-        if with_reasons {
-            text.push_str(&format!(": {}", shortened_reason(reason.unwrap_or_default())));
-        }
-        texts.push(text);
+        let reason = reason_text(reason.unwrap_or_default());
+        texts.push(format!("{arm} at {} {} ({}){reason}", count(*pulls), model.unit, list(volumes)));
     }
     if groups.len() > MOST {
         texts.push(format!("and {} more", groups.len() - MOST));
     }
     let text = texts.join("; ");
     let dot = if text.ends_with('…') { "" } else { "." };
-    format!("{text}{dot}")
+    let (invalid, all) = (model.invalid.len(), model.results.cells.len());
+    Some(format!("{invalid} of {all} cells are invalid; their measurements are left out. {text}{dot}"))
 }
 
 /// The start of a reason, for a warning: a list elsewhere has all of it.

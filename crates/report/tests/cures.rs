@@ -93,6 +93,12 @@ fn lead(results: &Results) -> String {
     summary_table(results).lines().next().unwrap().to_owned()
 }
 
+/// Sets the modelled seconds of XFS's fresh copies at the checkpoint of the cure.
+fn set_fresh(results: &mut Results, seconds: f64) {
+    let is_it = |key: &CellKey| key.arm == "xfs" && key.pulls == 200 && key.role == Role::Unaged;
+    results.modelled.iter_mut().filter(|row| is_it(&row.key)).for_each(|row| row.seconds = seconds);
+}
+
 #[test]
 fn a_report_with_cures_leads_with_their_gain() {
     let mut results = cured();
@@ -127,13 +133,7 @@ fn a_report_with_cures_leads_with_their_gain() {
         assert_eq!(shown.lines().nth(1).unwrap(), format!("After the cure, {beside_fresh}."));
     }
     // Before the cure it was as fast as a fresh copy: the gain is that of an order.
-    let of = |role: Role| move |row: &&mut senesce_store::ModelledRow| row.key.pulls == 200 && row.key.role == role;
-    results
-        .modelled
-        .iter_mut()
-        .filter(of(Role::Unaged))
-        .filter(|row| row.key.arm == "xfs")
-        .for_each(|row| row.seconds = 9.2);
+    set_fresh(&mut results, 9.2);
     assert!(
         lead(&results).starts_with(
             "After 200 pulls, the volumes had no measurable age before the cure (0.98× the cost of a fresh copy); a cure by senesce \
@@ -144,12 +144,7 @@ fn a_report_with_cures_leads_with_their_gain() {
     );
     let before = summary_table(&results);
     assert!(before.contains("After 200 pulls (before the cure of xfs), xfs takes "), "{before}");
-    results
-        .modelled
-        .iter_mut()
-        .filter(of(Role::Unaged))
-        .filter(|row| row.key.arm == "xfs")
-        .for_each(|row| row.seconds = 2.0);
+    set_fresh(&mut results, 2.0);
     results.cures.iter_mut().for_each(|row| row.tool = "xfs_fsr".into());
     results.modelled.iter_mut().filter(of_cured).for_each(|row| row.seconds = 8.9);
     let vain = lead(&results);

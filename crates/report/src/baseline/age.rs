@@ -42,7 +42,7 @@ impl<'m> Basis<'m> {
         let of_device = |device: &&'m str| {
             let (new, old_lines) = slowdowns(device)?;
             let is_main = devices.first() == Some(device);
-            Some(Self::Modelled { device: *device, new, old: old_lines, is_main, settles: settle(model, old) })
+            Some(Self::Modelled { device, new, old: old_lines, is_main, settles: settle(model, old) })
         };
         let modelled = devices.iter().filter(|device| !device.ends_with(TRACED)).find_map(of_device);
         modelled.unwrap_or_else(|| match measured_slowdowns(model, old).is_empty() {
