@@ -2,14 +2,15 @@
 
 use senesce_store::{CircumstanceRow, ResultStore};
 
-use crate::Error;
+use crate::{Error, run::BEGUN_UNIX_SECONDS};
 
-/// Adds rows. A row replaces one with the same arm and key, but `run.begun` rows stay.
+/// Adds rows. A row replaces one with the same arm and key, but the begin of the first execution
+/// stays.
 pub(crate) fn add_circumstances(store: &mut ResultStore, rows: Vec<CircumstanceRow>) -> Result<(), Error> {
     let mut all = store.read_circumstances()?;
     for row in rows {
         match all.iter_mut().find(|old| old.arm == row.arm && old.key == row.key) {
-            Some(_) if row.key.starts_with("run.begun") => {}
+            Some(_) if row.key == BEGUN_UNIX_SECONDS => {}
             Some(old) => *old = row,
             None => all.push(row),
         }

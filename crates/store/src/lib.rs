@@ -23,7 +23,7 @@ pub use reference::reference_markdown;
 pub use results::{CellCosts, CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{
     AgingRow, CellKey, CellRow, CircumstanceRow, CureRow, FreeSpaceRow, GrepRow, LatencyRow, LayoutRow, LoadRow,
-    MISSED_CURE, MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow,
+    MISSED_CURE, MapRow, ModelledRow, Role, StepRow, TraceBucketRow, TraceRow, is_of_execution,
 };
 pub use schema::{Column, ColumnType, Table};
 pub use simulated::SimulatedDisk;

@@ -471,6 +471,12 @@ pub struct CureRow {
 /// sentence.
 pub const MISSED_CURE: &str = "cure.missed";
 
+/// Whether a circumstance is of one execution of a plan, such as its begin and its duration. It
+/// differs between any two runs.
+pub fn is_of_execution(key: &str) -> bool {
+    key.starts_with("run.")
+}
+
 /// Table `circumstances`: everything a figure depends on, as keys and values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CircumstanceRow {

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use senesce_store::{CircumstanceRow, Merger, ResultStore, Results, RunInfo};
+use senesce_store::{CircumstanceRow, Merger, ResultStore, Results, RunInfo, is_of_execution};
 
 use super::{Campaign, Task, attempt::is_finished, comparable::Comparison};
 use crate::{
@@ -96,7 +96,7 @@ fn compare(campaign: &Campaign) -> Result<(Merged, Compared), Error> {
         }
         let store = open_results(campaign, &task)?;
         let mut rows = store.read_circumstances()?;
-        rows.retain(|row| !is_of_execution(row));
+        rows.retain(|row| !is_of_execution(&row.key));
         comparison.add(&task, &rows);
         compared.senesce_version.clone_from(&store.run_info().senesce_version);
         keep_common(&mut common, &rows);
@@ -150,12 +150,6 @@ fn open_results(campaign: &Campaign, task: &Task) -> Result<ResultStore, Error> 
     Ok(store)
 }
 
-/// Whether a circumstance is of one execution of a task, such as its start and duration. A merge
-/// leaves it out; the results of the task keep it.
-fn is_of_execution(row: &CircumstanceRow) -> bool {
-    row.key.starts_with("run.")
-}
-
 /// Keeps the circumstances of whole runs that all tasks have with one value.
 fn keep_common(common: &mut Option<BTreeMap<String, String>>, rows: &[CircumstanceRow]) {
     let of_run = rows.iter().filter(|row| row.arm.is_empty());
@@ -188,7 +182,7 @@ fn in_campaign(mut results: Results, task: &Task, common: &BTreeMap<String, Stri
     let own_names: BTreeSet<String> = results.cells.iter().map(|cell| cell.key.arm.clone()).collect();
     let rename = |arm: &str| format!("{arm}{}", task.suffix);
     results.rename_arms(rename);
-    results.circumstances.retain(|row| !is_of_execution(row));
+    results.circumstances.retain(|row| !is_of_execution(&row.key));
     let (of_run, of_arms): (Vec<_>, Vec<_>) = results.circumstances.into_iter().partition(|row| row.arm.is_empty());
     let mut rows = of_arms;
     let own = [

@@ -7,7 +7,7 @@ use std::{
 
 use schemars::JsonSchema;
 use senesce_core::statistics::compute_median;
-use senesce_store::{CircumstanceRow, LoadRow, Results};
+use senesce_store::{CircumstanceRow, LoadRow, Results, is_of_execution};
 use serde::Serialize;
 
 /// Groups in the order in which they are printed.
@@ -176,7 +176,7 @@ pub(in crate::verb) fn keep_circumstances(rows: &[CircumstanceRow]) -> Vec<Circu
 fn is_incidental(key: &str, value: &str) -> bool {
     let is_loop = key == "device" && value.starts_with("/dev/loop");
     let is_name = matches!(key, "plan.name" | "plan.description" | "volume" | "image");
-    is_loop || is_name || key.starts_with("run.") || key.starts_with("reached.")
+    is_loop || is_name || is_of_execution(key) || key.starts_with("reached.")
 }
 
 /// The value without the names of this run's own volume: UUID, device or image.
