@@ -64,6 +64,9 @@ const LETTERS: usize = 92;
 const STEPS: f64 = 24.0;
 const SHADES: f64 = 4.0;
 
+/// The cells after the end of the volume, as on the page.
+const HATCH: &str = ".beyond { fill: url(#beyond); } .beyond-patch { fill: url(#beyond-patch); } .hatch { stroke: #98a2ac; stroke-width: 1.5; fill: none; }";
+
 /// How a cell is drawn: a class, or a colour and how strong it is, in parts of [`SHADES`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fill {
@@ -87,13 +90,20 @@ pub fn render_inspection_map(inspection: &Json, by: MapColour) -> String {
         bytes(cell_bytes as f64),
     );
     let mut svg = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"><title>{0}</title><style>{1}</style><rect class="paper" width="{width}" height="{height}"/><text class="figure-title" x="{MARGIN}" y="32">{0}</text><text class="tick" x="{MARGIN}" y="56">{2}</text>"#,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"><title>{0}</title><style>{1}{HATCH}</style><rect class="paper" width="{width}" height="{height}"/><text class="figure-title" x="{MARGIN}" y="32">{0}</text><text class="tick" x="{MARGIN}" y="56">{2}</text>"#,
         escape(&shortened(&title)),
         light_css(""),
         escape(&caption),
     );
     let painter = Painter::new(inspection, by);
     let scale = SIDE / f64::from(side.max(1));
+    // Cells are drawn in a larger scale than the legend.
+    for (id, scale) in [("beyond", 1.0 / scale), ("beyond-patch", 1.0)] {
+        let _ = write!(
+            svg,
+            r#"<defs><pattern id="{id}" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="scale({scale:.5}) rotate(45)"><rect class="paper" width="7" height="7"/><path class="hatch" d="M1 0V7"/></pattern></defs>"#
+        );
+    }
     let _ = write!(
         svg,
         r#"<g transform="translate({MARGIN},{HEAD}) scale({scale:.4})" shape-rendering="crispEdges"><rect class="blank" width="{side}" height="{side}"/>"#
@@ -184,7 +194,7 @@ impl Painter {
         let at = |list: &[u64]| list.get(cell).copied().unwrap_or(0);
         let (used, free) = (at(&self.used), at(&self.free));
         if used == 0 && cell as u64 * self.cell_bytes >= self.volume_bytes {
-            return Some(Fill::Class("paper"));
+            return Some(Fill::Class("beyond"));
         }
         let share = |bytes: u64| (bytes as f64 / self.cell_bytes as f64).min(1.0);
         if self.by == MapColour::Free {
@@ -260,7 +270,9 @@ impl Painter {
             (_, false) => vec![("blank", "free, metadata, other files")],
         };
         let has_beyond = self.used.len() as u64 * self.cell_bytes > self.volume_bytes;
-        for (class, name) in patches.into_iter().chain(has_beyond.then_some(("paper", "beyond the volume's end"))) {
+        for (class, name) in
+            patches.into_iter().chain(has_beyond.then_some(("beyond-patch", "beyond the volume's end")))
+        {
             let style =
                 if class.is_empty() { format!(r#"fill="{}""#, hex(FREE)) } else { format!(r#"class="{class}""#) };
             let _ = write!(
@@ -365,7 +377,7 @@ mod tests {
             assert!(svg.contains("/srv/&lt;data&gt;, ext4") && svg.contains("Each of 16 cells is 4 KiB"), "{svg}");
             // The last two cells of the curve are after the volume's end; the fourth one holds
             // metadata.
-            assert!(cells(&svg).contains(r#"<path class="paper""#), "{svg}");
+            assert!(cells(&svg).contains(r#"<path class="beyond""#), "{svg}");
             assert_eq!(cells(&svg).contains(r#"<path class="metadata""#), by != MapColour::Free);
             assert_eq!(by.name().parse(), Ok(by));
         }

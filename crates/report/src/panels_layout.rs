@@ -3,9 +3,10 @@
 use crate::chart::{Axis, DotPanel, LinePanel, StoreysPanel};
 use crate::csv::lines_csv;
 use crate::devices::short;
+use crate::format::figure;
 use crate::model::{Lines, Model, ROLES, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant};
-use crate::panels_lines::{LineFigure, arm_panels, line_panels};
+use crate::panels_lines::{LineFigure, arm_panels, line_panels, two_points};
 
 /// A measure of layout: title, unit, its lines, the least range of its axis.
 struct Measure {
@@ -65,8 +66,9 @@ pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
         name: "cost-and-layout".to_owned(),
         title,
         caption: format!(
-            "Above: the cost of a cold read of the whole tree, per GiB of allocated size. {below} Both \
-             charts have the same checkpoints, so you can compare cost and layout of a volume."
+            "Above: the cost of a cold read of the whole tree, per GiB of allocated size.{} {below} Both charts have the same \
+             x axis, so you can compare cost and layout of a volume.",
+            two_points(cost.lines)
         ),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&[(cost.y_label, cost.lines), (layout.y_label, layout.lines)]),
@@ -99,7 +101,12 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
             along: "% of files (each begins where the one before ends)",
         },
     ];
-    let dots = measures.iter().filter_map(|measure| dot_panel(model, measure)).collect();
+    // If hardly any file is split, two measures have one value everywhere, and say nothing of the
+    // layout.
+    let (score_end, extents_end) = (end(&measures[0], f64::min), end(&measures[1], f64::max));
+    let is_whole = score_end.is_some_and(|least| least >= WHOLE.0) && extents_end.is_some_and(|most| most <= WHOLE.1);
+    let shown = if is_whole { &measures[2..] } else { &measures[..] };
+    let dots = shown.iter().filter_map(|measure| dot_panel(model, measure)).collect();
     let score = LineFigure {
         from_zero: false,
         limit: Some(1.0),
@@ -117,23 +124,41 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
     let course = |name, label, figure: &LineFigure| {
         (Variant::Choice { name, label }, line_panels(model, label, figure, Variant::Shared))
     };
+    let mut variants = vec![(Variant::Choice { name: "last", label: "last checkpoint" }, dots)];
+    if !is_whole {
+        variants.extend([course("score", "layout score", &score), course("extents", "extents per file", &extents)]);
+    }
+    variants.push(course("adjacent", "adjacent files", &adjacent));
+    let of_files = match is_whole {
+        true => format!(
+            "Hardly any file is split, so layout score (at least {}) and extents per file (at most {}) are not drawn.",
+            figure(score_end.unwrap_or(1.0)),
+            figure(extents_end.unwrap_or(1.0))
+        ),
+        false => "Layout score: the share of blocks that directly follow their predecessor in the same file (Smith and \
+                  Seltzer 1997), over all files with at least two blocks. Extents per file: neighbouring extents are merged."
+            .to_owned(),
+    };
     Figure {
         name: "layout".to_owned(),
         title: "Layout of files".to_owned(),
-        caption: "The dots show the last checkpoint. Layout score: the share of blocks that directly follow their \
-                  predecessor in the same file (Smith and Seltzer 1997), over all files with at least two blocks. Extents \
-                  per file: neighbouring extents are merged. Adjacent files: the share of files that begin where the file \
-                  before them in the directory ends."
-            .to_owned(),
+        caption: format!(
+            "The dots show the last checkpoint. {of_files} Adjacent files: the share of files that begin where the file before \
+             them in the directory ends."
+        ),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&measures.each_ref().map(|measure| (measure.title, &measure.lines))),
-        variants: vec![
-            (Variant::Choice { name: "last", label: "last checkpoint" }, dots),
-            course("score", "layout score", &score),
-            course("extents", "extents per file", &extents),
-            course("adjacent", "adjacent files", &adjacent),
-        ],
+        variants,
     }
+}
+
+/// A drawing does not show whether a layout score from here on, or extents per file up to here,
+/// differ from 1.
+const WHOLE: (f64, f64) = (0.99, 1.05);
+
+/// The least or the largest value of a measure; none without figures.
+fn end(measure: &Measure, pick: fn(f64, f64) -> f64) -> Option<f64> {
+    measure.lines.values().flat_map(|line| line.values()).map(|spread| spread.median).reduce(pick)
 }
 
 /// The dots of a measure at the last checkpoint of each volume; none without data.
@@ -157,4 +182,35 @@ fn dot_panel(model: &Model, measure: &Measure) -> Option<Panel> {
         rows,
     };
     (!panel.rows.is_empty()).then(|| Panel::new(format!("{} at the last checkpoint", measure.title), panel))
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_store::{Results, Role};
+
+    use super::*;
+
+    #[test]
+    fn measures_of_unsplit_files_are_a_sentence() {
+        let results = Results::default();
+        let figure = |score: f64, extents: f64| {
+            let mut model = Model::compute(&results);
+            model.arms = vec![("ext4".to_owned(), "ext4".to_owned())];
+            let line = |value: f64| [(40, Spread::compute([value]).unwrap())].into();
+            let lines = |value: f64| Lines::from([(("ext4".to_owned(), Role::Full), line(value))]);
+            (model.layout_score, model.extents_per_file, model.adjacent_files_share) =
+                (lines(score), lines(extents), lines(0.5));
+            layout_figure(&model)
+        };
+        let panels = |figure: &Figure| figure.variants.iter().map(|(_, panels)| panels.len()).collect::<Vec<_>>();
+        let whole = figure(0.995, 1.03);
+        assert_eq!(panels(&whole), [1, 1]);
+        let said = "Hardly any file is split, so layout score (at least 0.995) and extents per file (at most 1.03) are not drawn.";
+        assert!(whole.caption.contains(said), "{}", whole.caption);
+        for (score, extents) in [(0.9, 1.03), (0.995, 1.2)] {
+            let split = figure(score, extents);
+            assert_eq!(panels(&split), [3, 1, 1, 1]);
+            assert!(split.caption.contains("Smith and Seltzer 1997"), "{}", split.caption);
+        }
+    }
 }

@@ -67,17 +67,23 @@ pub(crate) fn line_figure(
     Figure {
         name: name.to_owned(),
         title: title.to_owned(),
-        caption: match figure.lines.values().all(|line| line.len() <= 2)
-            && figure.lines.values().any(|line| line.len() == 2)
-        {
-            true => format!(
-                "{caption} Each volume has two checkpoints with this figure. No line joins them, because the course between them is not known."
-            ),
-            false => caption.to_owned(),
-        },
+        caption: format!("{caption}{}", two_points(figure.lines)),
         legend: Legend::Roles(figure.roles.to_vec()),
         csv: lines_csv(&[(figure.y_label, figure.lines)]),
         variants: variants.iter().map(draw).collect(),
+    }
+}
+
+/// The sentence for a caption if no line joins the points of a figure, because each volume has only
+/// two; else empty.
+pub(crate) fn two_points(lines: &Lines) -> &'static str {
+    let is_short = lines.values().all(|line| line.len() <= 2) && lines.values().any(|line| line.len() == 2);
+    match is_short {
+        true => {
+            " Each volume has two checkpoints with this figure. No line joins them, because the course between them is not \
+             known."
+        }
+        false => "",
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) fn signs(text: &str) -> String {
     let text = text.replace("ms a read", "ms per read").replace("operations a second", "operations per second");
     let text =
         text.replace(" a write chain", " per write chain").replace("1 a consistency point", "1 per consistency point");
+    let text = text.replace("GiB a minute", "GiB per minute").replace("chunks a block", "chunks per block");
     text.replace("<=", "≤").replace(">=", "≥").replace("->", "→").replace("..", " to ").replace("+-", "±")
 }
 
@@ -271,7 +272,7 @@ fn plot(chart: &Json, names: &mut Names) -> PlotPanel {
         PlotLine { class: names.class(name), name: name.to_owned(), is_under, points: points.collect() }
     });
     PlotPanel {
-        title: text(&chart["title"]),
+        title: signs(&text(&chart["title"])),
         x_label: signs(&text(&chart["x"])),
         y_label: signs(&text(&chart["y"])),
         is_logarithmic: chart["logarithmic"] == true,

@@ -92,6 +92,14 @@ fn names(entries: &Json, key: &str) -> Vec<String> {
     names
 }
 
+/// `71%`.
+fn share(ratio: f64) -> String {
+    match ratio.is_finite() {
+        true => format!("{}%", number((ratio * 100.0).round())),
+        false => "–".to_owned(),
+    }
+}
+
 struct Page<'a> {
     results: &'a Json,
     personalities: Vec<String>,
@@ -133,10 +141,6 @@ impl<'a> Page<'a> {
             .filter_map(|entry| Some((entry["own"]["ratio"].as_f64()?, entry)))
             .min_by(|(one, _), (other, _)| one.total_cmp(other));
         if let Some((ratio, entry)) = worst {
-            let share = |value: f64| match value.is_finite() {
-                true => format!("{}%", number((value * 100.0).round())),
-                false => "–".to_owned(),
-            };
             let at = |key: &str| share(entry["own"][key].as_f64().unwrap_or(f64::NAN));
             let (file_system, personality) = (text(&entry["file_system"]), text(&entry["personality"]));
             let state = text(&entry["state"]);
@@ -155,25 +159,52 @@ impl<'a> Page<'a> {
         let changed = rankings().filter(|row| list(&row["ranking"]["changes"]).next().is_some()).count();
         let is_sure = |row: &&Json| list(&row["ranking"]["changes"]).any(|change| change["is_sure"] == true);
         if rankings().next().is_some() {
-            let sure = match rankings().filter(is_sure).count() {
-                0 => "none of them".to_owned(),
-                sure => format!("{sure} of them"),
-            };
-            verdicts.push(match changed {
-                0 => format!(
-                    "The measured order of the file systems is the same after aging in all of {} cases.",
-                    rankings().count()
+            let (all, sure) = (rankings().count(), rankings().filter(is_sure).count());
+            verdicts.push(match (changed, sure) {
+                (0, _) => format!("Aging changes no order of the file systems ({all} cases)."),
+                (_, 0) => format!(
+                    "Aging changes no order of the file systems beyond chance: in {changed} of {all} cases the order differs, \
+                     but chance may explain it."
                 ),
                 _ => format!(
-                    "Aging changes the order of the file systems in {changed} of {} cases, {sure} beyond chance.",
-                    rankings().count(),
+                    "Aging changes the order of the file systems in {changed} of {all} cases, {sure} of them beyond chance."
                 ),
             });
         }
+        verdicts.extend(self.unchanged());
         if verdicts.is_empty() {
             verdicts.push("Nothing aged was measured.".to_owned());
         }
         verdicts
+    }
+
+    /// The aged volumes whose rate does not differ from their own fresh rate, as a sentence.
+    fn unchanged(&self) -> Option<String> {
+        const MOST: usize = 4;
+        let aged = || self.states.iter().filter(|state| *state != "fresh");
+        let is_alike = |personality: &str, file_system: &str| {
+            let has_own = |state: &String| self.entry(personality, file_system, state)["own"]["ratio"].is_number();
+            aged().any(has_own) && aged().all(|state| self.difference(personality, file_system, state).is_none())
+        };
+        let pairs = self.personalities.iter().flat_map(|name| self.file_systems.iter().map(move |fs| (name, fs)));
+        let alike = pairs.filter(|(personality, file_system)| is_alike(personality, file_system));
+        let mut names: Vec<String> =
+            alike.map(|(personality, file_system)| format!("{personality} on {file_system}")).collect();
+        if names.len() > MOST {
+            let more = names.len() - MOST;
+            names.truncate(MOST);
+            names.push(format!("{more} more"));
+        }
+        (!names.is_empty()).then(|| format!("No measurable difference after aging: {}.", crate::format::list(&names)))
+    }
+
+    /// The share of its own fresh rate that an aged volume reaches, if its interval excludes all of
+    /// it: `71%`.
+    fn difference(&self, personality: &str, file_system: &str, state: &str) -> Option<String> {
+        let own = &self.entry(personality, file_system, state)["own"];
+        let at = |key: &str| own[key].as_f64().filter(|value| value.is_finite());
+        let (ratio, low, high) = (at("ratio")?, at("low")?, at("high")?);
+        (state != "fresh" && !(low..=high).contains(&1.0)).then(|| share(ratio))
     }
 
     /// The largest loss of rate of each personality, relative to its own fresh volume. At
@@ -193,7 +224,7 @@ impl<'a> Page<'a> {
             let includes_one =
                 own["low"].as_f64().is_none_or(|low| low <= 1.0) && own["high"].as_f64().is_none_or(|high| high >= 1.0);
             context! {
-                share => format!("{}%", number((ratio * 100.0).round())),
+                share => share(*ratio),
                 name => format!("{} on {}", text(&entry["personality"]), text(&entry["file_system"])),
                 aged => format!("of its own fresh rate, aged by {}", text(&entry["state"])),
                 is_difference => !includes_one,

@@ -19,6 +19,8 @@ fn suite_page_shows_bars_and_rankings() {
     // Two personalities on three file systems in three states, of which one has no figure in each.
     assert_eq!((wide.matches("<circle class=\"bar").count(), page.matches("class=\"failed\"").count()), (16, 2));
     assert_eq!(wide.matches("bar fresh").count(), 6);
+    // Each personality has three aged volumes whose own rate differs; 1.05 is within chance.
+    assert_eq!((wide.matches("of-own").count(), wide.matches(">25%<").count()), (6, 1));
     for said in [
         "Aging costs varmail on xfs most: aged by agrawal, it reaches 25% of its fresh rate (95%: 24% to 26%).",
         "Aging changes the order of the file systems in 1 of 4 cases, 1 of them beyond chance",
@@ -44,6 +46,35 @@ fn suite_page_shows_bars_and_rankings() {
     let data: serde_json::Value = serde_json::from_str(data).unwrap();
     // Not the ratios: a number that was written and read may differ in its last digit.
     assert!(data["runs"].is_null() && data["rankings"] == sample::suite()["rankings"]);
+}
+
+#[test]
+fn differences_within_chance_are_no_changes() {
+    let mut suite = sample::suite();
+    for figure in suite["figures"].as_array_mut().unwrap() {
+        if figure["personality"] == "varmail" && figure["file_system"] == "ext4" && figure["own"].is_object() {
+            figure["own"] = json!({ "ratio": 0.98, "low": 0.94, "high": 1.03, "p": 0.4 });
+        }
+    }
+    for ranking in suite["rankings"].as_array_mut().unwrap() {
+        for change in ranking["ranking"]["changes"].as_array_mut().unwrap() {
+            change["is_sure"] = json!(false);
+        }
+    }
+    let page = render_suite(&suite, &SuiteOptions::default()).unwrap();
+    for said in [
+        "Aging changes no order of the file systems beyond chance: in 1 of 4 cases the order differs, but chance may explain it.",
+        "No measurable difference after aging: varmail on ext4.",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    // All personalities have one scale, so that readers can compare their drawings.
+    let ticks = |svg: &str| -> Vec<String> {
+        let texts = svg.split("</svg>").next().unwrap().split("class=\"tick\"").skip(1);
+        texts.map(|text| text.split('<').next().unwrap().to_owned()).filter(|text| text.ends_with('×')).collect()
+    };
+    let drawings: Vec<Vec<String>> = page.split("<svg class=\"panel wide\"").skip(1).map(ticks).collect();
+    assert_eq!(drawings[0], drawings[1]);
 }
 
 #[test]

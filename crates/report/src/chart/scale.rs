@@ -56,7 +56,16 @@ impl Axis {
             let decades = (self.max / self.min).log10();
             let mantissas: &[f64] = if decades > 3.01 { &[1.0] } else { &[1.0, 2.0, 5.0] };
             let ticks = (low..=high).flat_map(|power| mantissas.iter().map(move |m| m * 10f64.powi(power)));
-            return ticks.filter(|tick| *tick >= self.min * 0.999 && *tick <= self.max * 1.001).collect();
+            let mut ticks: Vec<f64> =
+                ticks.filter(|tick| *tick >= self.min * 0.999 && *tick <= self.max * 1.001).collect();
+            // The ends of an axis of many decades are no powers of ten, but must have labels.
+            if ticks.first().is_none_or(|first| *first > self.min * 1.001) {
+                ticks.insert(0, self.min);
+            }
+            if ticks.last().is_none_or(|last| *last < self.max * 0.999) {
+                ticks.push(self.max);
+            }
+            return ticks;
         }
         let step = nice_step(self.max - self.min, 4);
         let first = (self.min / step - 1e-9).ceil() as i64;
@@ -89,8 +98,7 @@ pub(crate) fn draw_named_heights(
     let ticks = axis.ticks();
     let places: Vec<f64> = ticks.iter().map(|tick| y(*tick)).collect();
     let nearest = places.windows(2).map(|pair| (pair[0] - pair[1]).abs()).fold(f64::INFINITY, f64::min);
-    let every = (LINE / nearest).ceil().max(1.0) as usize;
-    for tick in ticks.into_iter().step_by(every) {
+    for tick in labelled(axis, ticks, (LINE / nearest).ceil().max(1.0) as usize, &y) {
         let (at, label) = (y(tick), name(tick));
         // Ticks are multiples of a step, so they differ from the end of the axis by rounding.
         let is_zero = zero.is_some_and(|zero| (axis.position(tick) - axis.position(zero)).abs() < 1e-6);
@@ -99,6 +107,30 @@ pub(crate) fn draw_named_heights(
         let (x, at) = (left - 7.0, at + 4.0);
         let _ = write!(svg, r#"<text class="tick" x="{x}" y="{at:.1}" text-anchor="end">{label}</text>"#);
     }
+}
+
+/// The ticks with a label, if every `least`th fits: the ends of the axis are among them if their
+/// distance allows it. On a logarithmic axis, decades come before the ticks between them.
+fn labelled(axis: &Axis, ticks: Vec<f64>, least: usize, y: impl Fn(f64) -> f64) -> Vec<f64> {
+    let parts = ticks.len().saturating_sub(1);
+    if least == 1 || parts == 0 {
+        return ticks;
+    }
+    if !axis.logarithmic {
+        let every = (least..=parts).find(|every| parts.is_multiple_of(*every)).unwrap_or(least);
+        return ticks.into_iter().step_by(every).collect();
+    }
+    let is_decade = |tick: &f64| (tick.log10() - tick.log10().round()).abs() < 1e-6;
+    let (decades, between): (Vec<f64>, Vec<f64>) = ticks.iter().copied().partition(is_decade);
+    let ends = [ticks[0], ticks[parts]];
+    let mut kept: Vec<f64> = Vec::new();
+    for tick in ends.into_iter().chain(decades).chain(between) {
+        if kept.iter().all(|other| (y(*other) - y(tick)).abs() >= LINE) {
+            kept.push(tick);
+        }
+    }
+    kept.sort_by(f64::total_cmp);
+    kept
 }
 
 /// A step of 1, 2 or 5 times a power of ten that cuts `range` into about `parts`.
@@ -122,5 +154,21 @@ mod tests {
         let axis = Axis::logarithmic(1.0, 100.0);
         assert!((axis.position(10.0) - 0.5).abs() < 1e-12);
         assert_eq!(Axis::from_zero(0.0).max, 1.0);
+    }
+
+    #[test]
+    fn ends_of_a_crowded_axis_have_labels() {
+        let shown = |axis: Axis, height: f64| {
+            let y = |value: f64| height * (1.0 - axis.position(value));
+            let ticks = axis.ticks();
+            let nearest = ticks.windows(2).map(|pair| y(pair[0]) - y(pair[1])).fold(f64::INFINITY, f64::min);
+            labelled(&axis, ticks, (LINE / nearest).ceil().max(1.0) as usize, y)
+        };
+        assert_eq!(shown(Axis::logarithmic(0.1, 17.0), 120.0), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(shown(Axis::logarithmic(0.1, 17.0), 60.0), [0.1, 1.0, 5.0, 20.0]);
+        assert_eq!(shown(Axis::logarithmic(0.1, 150.0), 95.0), [0.1, 1.0, 10.0, 200.0]);
+        assert_eq!(shown(Axis::logarithmic(0.1, 150.0), 300.0), [0.1, 1.0, 10.0, 100.0, 200.0]);
+        assert_eq!(shown(Axis::from_zero(400.0), 30.0), [0.0, 200.0, 400.0]);
+        assert_eq!(shown(Axis::from_zero(9.3), 100.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
     }
 }

@@ -19,6 +19,8 @@ const MARGIN: (f64, f64, f64) = (44.0, 26.0, 30.0);
 const NARROW: f64 = 358.0;
 const SIDES: (f64, f64) = (86.0, 12.0);
 const ROW: f64 = 18.0;
+/// The width of a share, px.
+const LABEL: f64 = 30.0;
 /// The widest range of the axis: one outlier must not flatten all other dots.
 const ENDS: (f64, f64) = (0.02, 50.0);
 /// Ticks of ratios. Those that are too near to another one are left out.
@@ -27,14 +29,18 @@ const TICKS: [f64; 19] =
 
 /// The drawings of a personality for wide and for narrow screens.
 pub(super) fn draw(page: &Page<'_>, personality: &str) -> [String; 2] {
-    let drawing = Drawing { page, personality, axis: axis(page, personality) };
+    let drawing = Drawing { page, personality, axis: axis(page) };
     [drawing.wide(), drawing.narrow()]
 }
 
-/// The axis of all ratios of a personality and their intervals, from a tick to a tick.
-fn axis(page: &Page<'_>, personality: &str) -> Axis {
-    let all = page.states.iter().flat_map(|state| page.file_systems.iter().map(move |fs| (fs, state)));
-    let bars: Vec<Bar> = all.filter_map(|(fs, state)| page.bar(personality, fs, state)).collect();
+/// The axis of all ratios and their intervals, from a tick to a tick. All personalities share it,
+/// so that readers can compare their drawings.
+fn axis(page: &Page<'_>) -> Axis {
+    let volumes = || page.states.iter().flat_map(|state| page.file_systems.iter().map(move |fs| (fs, state)));
+    let of = |personality: &String| -> Vec<Bar> {
+        volumes().filter_map(|(fs, state)| page.bar(personality, fs, state)).collect()
+    };
+    let bars: Vec<Bar> = page.personalities.iter().flat_map(of).collect();
     let low = bars.iter().map(|bar| bar.low).fold(0.9, f64::min).max(ENDS.0);
     let high = bars.iter().map(|bar| bar.high).fold(1.1, f64::max).min(ENDS.1);
     let min = TICKS.into_iter().rev().find(|tick| *tick <= low).unwrap_or(ENDS.0);
@@ -76,6 +82,14 @@ impl Drawing<'_> {
                 format!(r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}×</text>"#, figure(ratio))
             }
         }
+    }
+
+    /// The share of the own fresh rate, if the volume differs from it: the figure of the headline.
+    fn own_share(&self, file_system: &str, state: &str, (x, anchor): (f64, &str), y: f64) -> String {
+        let share = self.page.difference(self.personality, file_system, state);
+        share.map_or_else(String::new, |share| {
+            format!(r#"<text class="tick of-own" x="{x:.1}" y="{:.1}" text-anchor="{anchor}">{share}</text>"#, y + 4.0)
+        })
     }
 
     fn head(&self, class: &str, width: f64, height: f64) -> String {
@@ -141,6 +155,7 @@ impl Drawing<'_> {
                 let _ = write!(svg, r#"<path class="whisker" d="M{left:.1},{high:.1}h6m-3,0V{low:.1}m-3,0h6"/>"#);
                 svg.push_str(&dot(&self.page.states[place], x, y(bar.ratio)));
                 svg.push_str(&self.beyond(bar.ratio, x, y(bar.ratio) - 9.0));
+                svg.push_str(&self.own_share(file_system, &self.page.states[place], (x + 8.0, "start"), y(bar.ratio)));
             }
             svg.push_str("</g>");
         }
@@ -196,7 +211,14 @@ impl Drawing<'_> {
                 }
                 if let Some(bar) = &aged {
                     let (low, high) = (x(bar.low), x(bar.high));
-                    let _ = write!(svg, r#"<path class="whisker" d="M{low:.1},{y:.1}H{high:.1}"/>"#);
+                    let top = y - 3.0;
+                    let _ = write!(svg, r#"<path class="whisker" d="M{low:.1},{top:.1}v6m0,-3H{high:.1}m0,-3v6"/>"#);
+                    // At the side without the fresh dot, if there is space.
+                    let fresh = fresh.as_ref().map_or(bar.ratio, |fresh| fresh.ratio);
+                    let (least, most) = (x(bar.low.min(fresh)) - 8.0, x(bar.high.max(fresh)) + 8.0);
+                    let is_left = bar.ratio < fresh && least > left + LABEL || most > right - LABEL;
+                    let place = if is_left { (least, "end") } else { (most, "start") };
+                    svg.push_str(&self.own_share(file_system, state, place, y));
                 }
                 let fresh = fresh.map(|bar| dot("fresh", x(bar.ratio), y));
                 let beyond = aged.as_ref().map(|bar| self.beyond(bar.ratio, x(bar.ratio), y - 7.0));
