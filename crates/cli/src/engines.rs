@@ -52,8 +52,8 @@ pub trait Engines: Send + Sync {
     /// nothing. Calls `goes_on` at intervals, and stops if it returns false.
     fn survey(&self, place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bool) -> Result<Told>;
 
-    /// Draws the tree of an evergreen into a file, and returns its outline.
-    fn draw_tree(&self, place: &Path, figures: Option<&Path>, picture: &Path) -> Result<Value>;
+    /// Draws the tree of an evergreen into a file if there is one, and returns its outline.
+    fn draw_tree(&self, place: &Path, figures: Option<&Path>, picture: Option<&Path>) -> Result<Value>;
 
     /// Opens an empty file system at `garden:DIRECTORY` or `evergreen:FILE` for `act`, and closes
     /// it. Returns the requests to the drives of a garden, if `gardening` is given.

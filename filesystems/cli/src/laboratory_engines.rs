@@ -52,9 +52,9 @@ impl Engines for Here {
         collect_told(place, volume, goes_on)
     }
 
-    fn draw_tree(&self, place: &Path, figures: Option<&Path>, picture: &Path) -> Result<Value> {
+    fn draw_tree(&self, place: &Path, figures: Option<&Path>, picture: Option<&Path>) -> Result<Value> {
         let tree = outline_tree(place, figures)?;
-        draw_tree(&tree, picture)?;
+        picture.map(|picture| draw_tree(&tree, picture)).transpose()?;
         Ok(tree)
     }
 

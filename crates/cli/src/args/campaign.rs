@@ -47,7 +47,8 @@ pub enum CampaignVerb {
     /// `report`, `show` and `export` read it. Its tables have the same bytes for every order in
     /// which the tasks ran. Exit code 1: tasks are missing, or tasks differ in a circumstance, such
     /// as the kernel, so that their figures are not comparable.
-    #[command(after_long_help = "Example:\n  \
+    #[command(after_long_help = "Examples:\n  \
+        senesce campaign merge atlas --dry-run\n  \
         senesce campaign merge atlas")]
     Merge {
         /// Directory of the campaign.
@@ -55,6 +56,9 @@ pub enum CampaignVerb {
         /// Merge the finished tasks, even if others are missing.
         #[arg(long)]
         partial: bool,
+        /// Read the results of all tasks. Write nothing.
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Write the page of a merged campaign: slowdowns by file system and workload.
     ///
@@ -70,6 +74,9 @@ pub enum CampaignVerb {
         /// Replace a page that senesce did not write.
         #[arg(long)]
         force: bool,
+        /// Make the page and print its path. Write nothing.
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Submit all tasks without a result to a cluster.
     ///

@@ -140,6 +140,9 @@ pub struct ExportArgs {
     /// Print all tables as one JSON document.
     #[arg(long, group = "format")]
     pub json: bool,
+    /// With --out: print the files. Write nothing.
+    #[arg(long, requires = "out")]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]

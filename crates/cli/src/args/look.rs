@@ -111,6 +111,9 @@ pub struct InspectLimitArgs {
     /// Replace files that senesce did not write.
     #[arg(long)]
     pub force: bool,
+    /// Check PATH and the files. Read no entries, write nothing.
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
 }
 
 /// A limit of a slowdown: `+100%`.
@@ -216,6 +219,9 @@ pub struct TraceArgs {
     /// Write every request as a line of CSV.
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
+    /// Check the device and the files. Run and write nothing.
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

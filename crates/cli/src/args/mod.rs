@@ -358,7 +358,7 @@ pub enum Verb {
     #[command(after_long_help = "Examples:\n  \
         senesce man | man -l -\n  \
         senesce man inspect | man -l -\n  \
-        senesce man --out /usr/local/share/man/man1\n  \
+        senesce man --out /usr/local/share/man/man1 --dry-run\n  \
         senesce man --markdown > commands.md")]
     Man(ManArgs),
     /// Explain the exit codes.
@@ -415,6 +415,9 @@ pub struct ManArgs {
     /// Write a page for every verb into this directory.
     #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
     pub out: Option<PathBuf>,
+    /// With --out: print the number of pages. Write nothing.
+    #[arg(long, requires = "out")]
+    pub dry_run: bool,
     /// Print the long help of every verb as Markdown.
     #[arg(long, conflicts_with_all = ["verb", "out"])]
     pub markdown: bool,

@@ -108,7 +108,7 @@ impl Engines for Beside {
         serde_json::from_slice(&text).with_context(|| format!("cannot read the survey of {}", place.display()))
     }
 
-    fn draw_tree(&self, _place: &Path, _figures: Option<&Path>, _picture: &Path) -> Result<Value> {
+    fn draw_tree(&self, _place: &Path, _figures: Option<&Path>, _picture: Option<&Path>) -> Result<Value> {
         Err(never())
     }
 

@@ -8,7 +8,10 @@ use senesce_experiment::Event;
 use senesce_store::{ColumnType, EVENTS_SCHEMA, FORMAT, Results, RunInfo, Table};
 use serde_json::{Map, Value, json};
 
-use super::{output::check_output_directory, show::read_results};
+use super::{
+    output::{check_output_directory, print_file_preview},
+    show::read_results,
+};
 use crate::{
     args::ExportArgs,
     exit::usage,
@@ -21,7 +24,7 @@ pub fn export(args: ExportArgs) -> Result<()> {
     let results = read_results(&args.run)?;
     match args.csv {
         Some(name) if name == ALL => match &args.out {
-            Some(out) => write_tables(&results, &Table::ALL, out),
+            Some(out) => write_tables(&results, &Table::ALL, out, args.dry_run),
             None => Err(usage("--csv all needs --out", Some("name a directory: each table becomes a file in it"))),
         },
         Some(name) => {
@@ -34,7 +37,7 @@ pub fn export(args: ExportArgs) -> Result<()> {
                 usage(format!("there is no table {name:?}"), Some(&hint))
             })?;
             match &args.out {
-                Some(out) => write_tables(&results, &[table], out),
+                Some(out) => write_tables(&results, &[table], out, args.dry_run),
                 None => {
                     print!("{}", results.export_csv(table));
                     Ok(())
@@ -48,12 +51,19 @@ pub fn export(args: ExportArgs) -> Result<()> {
 /// The value of `--csv` that names all tables.
 const ALL: &str = "all";
 
-/// Writes each table to a file of its name in a new or an empty directory.
-fn write_tables(results: &Results, tables: &[Table], out: &Path) -> Result<()> {
+/// Writes each table to a file of its name in a new or an empty directory. With `dry_run` it only
+/// prints the names.
+fn write_tables(results: &Results, tables: &[Table], out: &Path, dry_run: bool) -> Result<()> {
     check_output_directory(out, "--out", || false)?;
-    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    if !dry_run {
+        fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    }
     for table in tables {
         let path = out.join(format!("{}.csv", table.name()));
+        if dry_run {
+            print_file_preview(&path);
+            continue;
+        }
         fs::write(&path, results.export_csv(*table)).with_context(|| format!("cannot write {}", path.display()))?;
         println!("{}", Printable::new(&path));
     }

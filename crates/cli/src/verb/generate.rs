@@ -111,7 +111,7 @@ pub fn man(args: &ManArgs) -> Result<()> {
     let mut command = Cli::grouped().disable_help_subcommand(true);
     command.build();
     if let Some(dir) = &args.out {
-        return write_pages(&command, dir);
+        return write_pages(&command, dir, args.dry_run);
     }
     let mut found = &command;
     for name in &args.verb {
@@ -167,27 +167,37 @@ fn page_name(verb: &[String]) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// Writes a page for senesce and for every verb, and prints their number.
-fn write_pages(command: &Command, dir: &Path) -> Result<()> {
+/// Writes a page for senesce and for every verb, and prints their number. With `dry_run` it writes
+/// nothing.
+fn write_pages(command: &Command, dir: &Path, dry_run: bool) -> Result<()> {
     // A directory of man pages can have pages of other programs, too.
     check_output_directory(dir, "--out", || true)?;
-    if !dir.is_dir() {
+    if !dry_run && !dir.is_dir() {
         fs::create_dir(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     }
     let mut pages = vec![(command, Vec::new())];
-    let mut written = 0;
+    let (mut written, mut replaced) = (0, 0);
     while let Some((command, verb)) = pages.pop() {
         let path = dir.join(format!("{}.1", page_name(&verb)));
-        fs::write(&path, render_page(command, &page_name(&verb))?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        let page = render_page(command, &page_name(&verb))?;
         written += 1;
+        replaced += usize::from(path.symlink_metadata().is_ok());
+        if path.is_dir() {
+            return Err(usage(format!("{} is a directory", path.display()), Some("name another directory")));
+        }
+        if !dry_run {
+            fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+        }
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             let mut verb = verb.clone();
             verb.push(inner.get_name().to_owned());
             pages.push((inner, verb));
         }
     }
-    println!("{written} pages in {}", dir.display());
+    match dry_run {
+        true => println!("{written} pages would be written into {}, and would replace {replaced}", dir.display()),
+        false => println!("{written} pages in {}", dir.display()),
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use super::{
     device::read_device,
     guest::{self, Order},
     metrics::{self, Sample},
-    output::check_files,
+    output::{check_files, print_file_preview},
     pressure::is_quiet_for_a_pause,
 };
 use crate::{
@@ -52,8 +52,9 @@ pub fn inspect(args: InspectArgs, quiet: bool) -> Result<()> {
         is_written.set(true);
         metrics::write(&file, &Sample { figures, path: &path, unix_seconds, duration_seconds })
     };
+    let dry_run = args.limits.dry_run;
     let end = inspect_place(args, quiet, &mut |figures| write(Some(figures)));
-    if end.is_err() && !is_written.get() {
+    if end.is_err() && !is_written.get() && !dry_run {
         write(None)?;
     }
     end
@@ -92,10 +93,16 @@ fn inspect_place(
         if evergreen.is_none() {
             return Err(usage("--tree has an effect on an evergreen only", Some("write evergreen:FILE")));
         }
-        let tree = engines().draw_tree(&args.path, args.flushes.as_deref(), path)?;
-        eprintln!("tree: {}", Printable::new(&path));
+        let picture = (!args.limits.dry_run).then_some(path.as_path());
+        let tree = engines().draw_tree(&args.path, args.flushes.as_deref(), picture)?;
+        if picture.is_some() {
+            eprintln!("tree: {}", Printable::new(&path));
+        }
         // What can be drawn of a damaged one can often not be inspected.
         if args.html.is_none() && args.map.is_none() {
+            if args.limits.dry_run {
+                return preview(&args);
+            }
             match args.json {
                 true => println!("{}", serde_json::to_string_pretty(&tree)?),
                 false => print!("{}", tree_screen(&tree)),
@@ -109,6 +116,10 @@ fn inspect_place(
         None => !args.limits.no_map && (args.json || args.html.is_some() || args.map.is_some()),
     };
     if order.is_none() && is_for_guest(&args, access, garden.or(evergreen).is_some(), &host)? {
+        if args.limits.dry_run {
+            guest::check_inspection(&args)?;
+            return preview(&args);
+        }
         let medium = match judge {
             Judge::Named => None,
             Judge::Found(medium) => Some(medium),
@@ -116,6 +127,13 @@ fn inspect_place(
         let figures = guest::inspect(&args, medium, has_map, quiet)?;
         on_figures(&figures)?;
         return show(&figures, &args);
+    }
+    if args.limits.dry_run {
+        match garden.or(evergreen) {
+            Some(_) => engines().survey(garden.unwrap_or(&args.path), args.volume.as_deref(), &|| true).map(drop)?,
+            None => find_target(&args.path, access, &host).map(drop)?,
+        }
+        return preview(&args);
     }
     let is_late = || args.limits.max_seconds.is_some_and(|most| clock.now().as_secs_f64() >= most as f64);
     let counter = Counter::for_stderr(quiet, "entries", count_entries(&args.path));
@@ -177,6 +195,14 @@ fn inspect_place(
             show(&figures, &args)
         }
     }
+}
+
+/// Prints the files that an inspection would write.
+fn preview(args: &InspectArgs) -> Result<()> {
+    println!("{} would be inspected; nothing was written", Printable::new(&args.path));
+    let files = [&args.html, &args.map, &args.tree, &args.limits.metrics];
+    files.into_iter().flatten().for_each(|path| print_file_preview(path));
+    Ok(())
 }
 
 /// Why `senesce defrag` refuses the mounted file system at `path`. `None` if it does not, and if

@@ -102,6 +102,12 @@ pub fn check_output_directory(dir: &Path, option: &str, is_marked: impl FnOnce()
     Ok(())
 }
 
+/// Prints that a file would be written, or replaced if it exists.
+pub fn print_file_preview(path: &Path) {
+    let how = if path.symlink_metadata().is_ok() { "replaced" } else { "written" };
+    println!("{} would be {how}", Printable::new(path));
+}
+
 /// Whether `is_ours` rejects the first `bytes` bytes of a file. A device or a pipe counts as empty.
 fn is_foreign(path: &Path, bytes: u64, is_ours: impl FnOnce(&[u8]) -> bool) -> Result<bool> {
     // A write through a link to a missing file replaces nothing.

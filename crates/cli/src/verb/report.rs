@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     compare::unlike::compute_unlike,
-    output::{check_files, check_output_directory},
+    output::{check_files, check_output_directory, print_file_preview},
     show::read_results,
 };
 use crate::{args::ReportArgs, exit::usage};
@@ -136,8 +136,7 @@ fn read_baseline(earlier: &Path, run: &Path) -> Result<Baseline> {
 fn preview(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<()> {
     let results = read_results(run)?;
     render_report(&results, options)?;
-    let how = if out.symlink_metadata().is_ok() { "replaced" } else { "written" };
-    println!("{} would be {how}", Printable::new(&out));
+    print_file_preview(out);
     if let Some(dir) = figures {
         println!("figures would be written into {}", Printable::new(&dir));
     }

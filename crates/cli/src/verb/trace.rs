@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
-use senesce_core::{BlockOp, BlockRequest, Bytes};
+use senesce_core::{BlockOp, BlockRequest, Bytes, Printable};
 use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
 use senesce_inspect::{Access, Target, find_btrfs_devices, find_target};
 use senesce_probe::{
@@ -26,7 +26,8 @@ use serde::Serialize;
 use super::{
     device::read_device,
     little::{allocated_at_least, warn_of_little},
-    output::check_files,
+    output::{check_files, print_file_preview},
+    place::check_program,
 };
 use crate::{
     args::TraceArgs,
@@ -63,6 +64,10 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     let (trace, ended, traced) = match (&args.blkparse, &args.on, args.command.split_first()) {
         (Some(path), None, None) => {
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+            if args.dry_run {
+                import_blkparse(BufReader::new(file))?;
+                return preview(&args, path);
+            }
             (import_blkparse(BufReader::new(file))?, None, None)
         }
         (None, on, Some((program, arguments))) => {
@@ -71,6 +76,12 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
                 Some(path) => device_of(path)?,
                 None => device_of_current_directory(quiet)?,
             };
+            check_program(program, Some(Path::new(".")))?;
+            if args.dry_run {
+                // Shows whether this user may trace.
+                BlockTracer::start(&on)?.stop()?;
+                return preview(&args, &on);
+            }
             let tracer = BlockTracer::start(&on)?;
             let status = Command::new(program)
                 .args(arguments)
@@ -125,6 +136,13 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Prints what a trace would read and write.
+fn preview(args: &TraceArgs, what: &Path) -> Result<()> {
+    println!("{} would be traced; nothing was written", Printable::new(what));
+    args.requests.iter().for_each(|path| print_file_preview(path));
+    Ok(())
 }
 
 /// Returns a warning if the command read almost nothing of the trees that it names, or of the tree

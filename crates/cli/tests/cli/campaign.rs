@@ -51,7 +51,7 @@ pub(super) fn lab_of_twelve() -> Lab {
 }
 
 /// A lab without root: directories instead of volumes, three tasks.
-fn lab_of_directories() -> Lab {
+pub(super) fn lab_of_directories() -> Lab {
     let lab = Lab::new();
     for dir in ["volume", "out"] {
         fs::create_dir(lab.path(dir)).unwrap();

@@ -216,7 +216,7 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 
 /// Runs a preview, which must write nothing, and returns its stdout.
 #[track_caller]
-fn preview(lab: &Lab, words: &[&str]) -> String {
+pub(super) fn preview(lab: &Lab, words: &[&str]) -> String {
     let before = contents(&lab.path("."));
     let done = lab.run(words).good();
     assert!(contents(&lab.path(".")) == before, "{words:?} wrote something");
@@ -225,7 +225,7 @@ fn preview(lab: &Lab, words: &[&str]) -> String {
 
 /// A preview refuses in the words of the command itself, and writes nothing.
 #[track_caller]
-fn both_refuse(lab: &Lab, words: &[&str], code: i32, says: &[&str]) {
+pub(super) fn both_refuse(lab: &Lab, words: &[&str], code: i32, says: &[&str]) {
     let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());
     let quiet = |more: &[&str]| lab.run([&words[..at], &["--quiet"], more, &words[at..]].concat());
     let real = quiet(&[]);
@@ -360,6 +360,10 @@ fn previews_of_mounts_write_nothing() {
     both_refuse(&lab, &["report", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--baseline", "tree"], 2, &["no results"]);
     both_refuse(&lab, &["report", "out", "--out", "tree"], 2, &["is a directory"]);
+    let said = preview(&lab, &["export", "out", "--csv", "all", "--out", "tables", "--dry-run"]);
+    assert!(said.starts_with("tables/cells.csv would be written\n"), "{said}");
+    both_refuse(&lab, &["export", "out", "--csv", "all", "--out", "tree"], 2, &["has files of another kind"]);
+    both_refuse(&lab, &["export", "tree", "--csv", "all", "--out", "tables"], 2, &["no results"]);
     lab.assert_nothing_left();
 }
 

@@ -20,6 +20,7 @@ mod defrag_refused;
 mod defrag_space;
 mod disk;
 mod dry_run;
+mod dry_run_outputs;
 mod equivalence;
 mod extreme_plans;
 mod forecast;

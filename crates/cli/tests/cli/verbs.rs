@@ -4,8 +4,6 @@ use super::lab::Lab;
 
 /// Verbs without `--dry-run`, and the reason.
 const WITHOUT_DRY_RUN: &[(&str, &str)] = &[
-    ("inspect", "it only reads; an output is a file that the user names, and only files of senesce are replaced"),
-    ("trace", "it runs the user's command, and only reads"),
     ("grep", "it only reads"),
     ("forecast", "it only reads"),
     ("device list", "it only prints"),
@@ -15,11 +13,8 @@ const WITHOUT_DRY_RUN: &[(&str, &str)] = &[
     ("profile diff", "it only prints"),
     ("show", "it only prints"),
     ("compare", "it only reads"),
-    ("export", "it prints, or writes into a new or an empty directory"),
     ("verify-bundle", "it only reads"),
     ("campaign task", "its plan is checked by `campaign plan --dry-run`, and a second attempt continues the first"),
-    ("campaign merge", "it writes only DIR/merged, which it makes again from the tasks"),
-    ("campaign report", "it writes one page, and replaces only pages of senesce"),
     ("campaign status", "it only prints"),
     ("bench personality list", "it only prints"),
     ("bench personality show", "it only prints"),
@@ -31,7 +26,6 @@ const WITHOUT_DRY_RUN: &[(&str, &str)] = &[
     ("kernels", "it only prints"),
     ("schema", "it only prints"),
     ("completions", "it only prints"),
-    ("man", "it prints, or writes into a new or an empty directory"),
     ("fs mount", "a mount ends with the command"),
     ("fs stat", "it only prints"),
     ("fs figures", "it only prints"),

@@ -35,6 +35,11 @@ pub struct Merged {
 }
 
 impl Merged {
+    /// Whether the tasks become one run.
+    fn is_joined(&self, partial: bool) -> bool {
+        self.conflicts.is_empty() && (self.missing.1 == 0 || partial) && self.tasks > 0
+    }
+
     fn miss(&mut self, number: u64) {
         self.missing.1 += 1;
         if self.missing.0.len() < MOST_LISTED {
@@ -60,18 +65,37 @@ struct Compared {
 /// Errors: a result is of another plan, or is damaged; another merge of the campaign runs. Memory:
 /// the results of one task, and a bounded number of rows.
 pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
-    let _lock = lock(campaign)?;
+    let path = campaign.paths.merge_lock();
+    let _lock = lock(campaign, File::create(&path).map_err(Error::io("create", &path))?)?;
     let (merged, compared) = compare(campaign)?;
-    if merged.conflicts.is_empty() && (merged.missing.1 == 0 || partial) && merged.tasks > 0 {
+    if merged.is_joined(partial) {
         join(campaign, &compared)?;
     }
     Ok(merged)
 }
 
-/// The lock of a merge: two would write the same files. The kernel releases it after a kill.
-fn lock(campaign: &Campaign) -> Result<File, Error> {
+/// Reads the results that [`merge`] would join. Writes nothing.
+///
+/// Errors and memory: those of [`merge`].
+pub fn preview_merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
     let path = campaign.paths.merge_lock();
-    let file = File::create(&path).map_err(Error::io("create", &path))?;
+    match File::open(&path) {
+        // Released at once, so that a merge can start meanwhile.
+        Ok(file) => drop(lock(campaign, file)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io("open", &path)(error)),
+    }
+    let (merged, compared) = compare(campaign)?;
+    if merged.is_joined(partial) {
+        for number in &compared.tasks {
+            open_results(campaign, &campaign.task(*number)?)?.read_all()?;
+        }
+    }
+    Ok(merged)
+}
+
+/// The lock of a merge: two would write the same files. The kernel releases it after a kill.
+fn lock(campaign: &Campaign, file: File) -> Result<File, Error> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::RunDirectory {
@@ -79,7 +103,7 @@ fn lock(campaign: &Campaign) -> Result<File, Error> {
             problem: "is being merged by another process".to_owned(),
             hint: "wait for its end, then merge again",
         }),
-        Err(TryLockError::Error(error)) => Err(Error::io("lock", path)(error)),
+        Err(TryLockError::Error(error)) => Err(Error::io("lock", campaign.paths.merge_lock())(error)),
     }
 }
 

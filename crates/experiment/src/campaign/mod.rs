@@ -17,5 +17,5 @@ pub use attempt::{Attempt, Begun, TaskState, remove_leftovers};
 pub use axes::{Axes, Place, Task};
 pub use dir::{CAMPAIGN_FORMAT, Campaign, CampaignPaths};
 pub use grid::{GRID_FORMAT, Grid, GridKernel, GridPlan, KernelName, grid_schema_json};
-pub use merge::{Merged, merge};
+pub use merge::{Merged, merge, preview_merge};
 pub use progress::{Failed, Invalid, Progress, Running};

@@ -12,14 +12,19 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::Printable;
-use senesce_experiment::campaign::{Campaign, Merged, merge, remove_leftovers};
+use senesce_experiment::campaign::{Campaign, Merged, merge, preview_merge, remove_leftovers};
 use senesce_report::render_campaign;
 
 pub use self::status::{CAMPAIGN_STATUS_SCHEMA, StatusDocument};
 use crate::{
     args::{CampaignArgs, CampaignVerb},
     exit::{failed_with, usage},
-    verb::{output::check_files, place::check_run_directory, run::world, show::read_results},
+    verb::{
+        output::{check_files, check_output_directory, print_file_preview},
+        place::check_run_directory,
+        run::world,
+        show::read_results,
+    },
 };
 
 /// Plans, runs, submits or merges a campaign.
@@ -27,8 +32,8 @@ pub fn campaign(args: CampaignArgs, quiet: bool) -> Result<()> {
     match args.what {
         CampaignVerb::Plan { grid, out, dry_run } => plan(&grid, &out, dry_run),
         CampaignVerb::Task(args) => task::task(&args, quiet),
-        CampaignVerb::Merge { dir, partial } => merge_tasks(&dir, partial, quiet),
-        CampaignVerb::Report { dir, out, force } => report(&dir, out, force),
+        CampaignVerb::Merge { dir, partial, dry_run } => merge_tasks(&dir, (partial, dry_run), quiet),
+        CampaignVerb::Report { dir, out, force, dry_run } => report(&dir, out, (force, dry_run)),
         CampaignVerb::Submit(args) => submit::submit(&args, submit::Which::Missing),
         CampaignVerb::Status { dir, json } => status::status(&dir, json),
         CampaignVerb::Resume(args) => submit::submit(&args, submit::Which::NotQueued),
@@ -57,9 +62,11 @@ fn plan(grid: &Path, out: &Path, dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
+fn merge_tasks(dir: &Path, (partial, dry_run): (bool, bool), quiet: bool) -> Result<()> {
     let campaign = Campaign::open(dir)?;
-    let Merged { tasks, missing: (first, missing), unlike_times, conflicts } = merge(&campaign, partial)?;
+    check_output_directory(&campaign.paths.merged(), "merged", || true)?;
+    let join = if dry_run { preview_merge } else { merge };
+    let Merged { tasks, missing: (first, missing), unlike_times, conflicts } = join(&campaign, partial)?;
     let dir = shell_word(&campaign.paths.dir);
     if !conflicts.is_empty() {
         let message = format!(
@@ -87,7 +94,12 @@ fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
     if !quiet {
         unlike_times.iter().for_each(|text| eprintln!("senesce: wall times are not comparable: {text}"));
     }
-    println!("{tasks} tasks are merged in {}", Printable::new(&campaign.paths.merged()));
+    let merged = campaign.paths.merged();
+    if dry_run {
+        println!("{tasks} tasks would be merged in {}; nothing was written", Printable::new(&merged));
+        return Ok(());
+    }
+    println!("{tasks} tasks are merged in {}", Printable::new(&merged));
     if let Err(error) = remove_leftovers(&campaign, &world(false)?) {
         eprintln!("senesce: work of lost attempts stays: {}", Printable::lines(&error.to_string()));
     }
@@ -95,7 +107,7 @@ fn merge_tasks(dir: &Path, partial: bool, quiet: bool) -> Result<()> {
 }
 
 /// Writes the page of the merged run.
-fn report(dir: &Path, out: Option<PathBuf>, force: bool) -> Result<()> {
+fn report(dir: &Path, out: Option<PathBuf>, (force, dry_run): (bool, bool)) -> Result<()> {
     let campaign = Campaign::open(dir)?;
     let merged = campaign.paths.merged();
     if !merged.join("results").exists() {
@@ -105,6 +117,10 @@ fn report(dir: &Path, out: Option<PathBuf>, force: bool) -> Result<()> {
     let out = out.unwrap_or_else(|| merged.join("campaign.html"));
     check_files([&Some(out.clone())], Some(force))?;
     let page = render_campaign(&read_results(&merged)?)?;
+    if dry_run {
+        print_file_preview(&out);
+        return Ok(());
+    }
     fs::write(&out, page).with_context(|| format!("cannot write {}", Printable::new(&out)))?;
     println!("{}", Printable::new(&out));
     Ok(())

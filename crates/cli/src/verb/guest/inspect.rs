@@ -45,10 +45,10 @@ impl Order {
     }
 }
 
-/// Inspects the image `args.path` in a guest. Out: the figures as JSON.
+/// Checks an inspection in a guest, and returns the name of the image for it.
 ///
-/// Errors: there is no guest kernel; it does not see the image; the command in it fails.
-pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet: bool) -> Result<serde_json::Value> {
+/// Errors: there is no guest kernel, or it does not see the image.
+pub fn check_inspection(args: &InspectArgs) -> Result<String> {
     find_kernel().with_context(|| {
         let path = Printable::new(&args.path);
         format!("{path} holds a file system that a kernel must mount; without root, a guest kernel does it")
@@ -58,12 +58,18 @@ pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet:
     for description in args.device.iter().map(Path::new).filter(|path| path.exists()) {
         check_visible(description)?;
     }
-    let mut words = Words::new("inspect", true);
-    let name = image.to_str().ok_or_else(|| {
+    image.to_str().map(str::to_owned).ok_or_else(|| {
         let message = format!("the name {} is not UTF-8, and cannot be passed to a guest", Printable::new(&image));
         usage(message, Some("rename the image, or inspect it as root"))
-    })?;
-    words.0.push(name.to_owned());
+    })
+}
+
+/// Inspects the image `args.path` in a guest. Out: the figures as JSON.
+///
+/// Errors: those of [`check_inspection`]; the command in the guest fails.
+pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet: bool) -> Result<serde_json::Value> {
+    let mut words = Words::new("inspect", true);
+    words.0.push(check_inspection(args)?);
     words.text("--device", (!args.device.is_empty()).then(|| args.device.join(",")));
     words.text("--read-ahead-kib", args.read_ahead_kib.map(|size| size.to_string()));
     words.text("--max-seconds", args.limits.max_seconds.map(|most| most.to_string()));

@@ -13,7 +13,7 @@ use senesce_guest::{
 use senesce_volume::{Custodian, GuestOwners, interrupted, is_guest};
 
 pub use self::{
-    inspect::{Order, inspect},
+    inspect::{Order, check_inspection, inspect},
     run::{demo, run},
 };
 use crate::{clock::SystemClock, exit::usage, out};
