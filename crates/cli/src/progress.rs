@@ -6,6 +6,7 @@ mod watch;
 use std::{
     cell::Cell,
     io::IsTerminal,
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -61,9 +62,23 @@ impl Progress {
             let template = "{prefix} {bar:12} {wide_msg}";
             bar.set_style(ProgressStyle::with_template(template).expect("the template is fixed and right"));
             bar.enable_steady_tick(Duration::from_millis(200));
+            *BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
             return Self::Bar(Bar { bar, work: Work::new(now), last_cost: String::new() });
         }
         Self::Lines(Lines { last: None, watch: Watch::new(now), work: Work::new(now), last_cost: String::new() })
+    }
+}
+
+/// The bar of the run on the terminal of this process.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Prints that this process waits for another one, also if the user wants no progress: only the
+/// user can end that process.
+pub fn note_wait(text: &str) {
+    let print = || eprintln!("senesce: {}", Printable::new(text));
+    match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(bar) => bar.suspend(print),
+        None => print(),
     }
 }
 

@@ -179,7 +179,8 @@ fn each_checkpoint_reports_the_seconds_of_its_phases() {
     }
     let mut seen = Phases::default();
     let (_, events) = run_watched("repetitions = 2", |_| false, &mut seen);
-    let phases: Vec<_> = ["aging", "writing back", "mapping extents", "grep test", "hashing the tree"].into();
+    let phases: Vec<_> =
+        ["aging", "writing back", "remounting", "mapping extents", "grep test", "hashing the tree"].into();
     let between = phases.iter().map(|what| (*what).to_owned()).collect::<Vec<_>>();
     assert_eq!(seen.0[1..], [(1, between.clone()), (2, between)]);
     let done = events.lines().filter(|line| line.contains("\"event\":\"checkpoint-done\"")).count();

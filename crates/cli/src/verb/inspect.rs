@@ -19,6 +19,7 @@ use super::{
     defrag::advise_on,
     device::read_device,
     guest::{self, Order},
+    home::patient_host,
     metrics::{self, Sample},
     output::{check_files, print_file_preview},
     pressure::is_quiet_for_a_pause,
@@ -71,7 +72,7 @@ fn inspect_place(
     }
     install_signal_cleanup().context("cannot handle signals")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let host = LinuxHost::default();
+    let host = patient_host();
     if args.idle {
         senesce_volume::set_idle_priority().context("cannot lower the I/O priority")?;
     }

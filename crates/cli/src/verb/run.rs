@@ -18,10 +18,11 @@ use senesce_experiment::{
 use senesce_inspect::Told;
 use senesce_report::ReportOptions;
 use senesce_store::{ResultStore, Results};
-use senesce_volume::{LinuxHost, install_signal_cleanup, interrupted};
+use senesce_volume::{install_signal_cleanup, interrupted};
 
 use super::{
     guest,
+    home::patient_host,
     place::check_run_directory,
     report::{print_warnings, write_report},
     show::{check_exists, read_results, render_summary, resume_command},
@@ -173,7 +174,7 @@ pub fn world(trust_repo: bool) -> Result<World> {
     Ok(World {
         clock: Arc::new(SystemClock::start()),
         load: Arc::new(KernelLoad),
-        host: Arc::new(LinuxHost::default()),
+        host: Arc::new(patient_host()),
         engines: Arc::new(Surveyor),
         registry_dir: registry_dir()?,
         owners: trusted_owners(trust_repo),

@@ -23,7 +23,7 @@ use senesce_core::Bytes;
 
 use super::{
     DeviceNumber, HeldDevice,
-    in_use::{Use, find_uses, node_name},
+    in_use::{Use, find_uses, name_of, node_name},
     linux_device::number,
     locks::{find_lock, is_claimed, open_patiently},
     probe::find_probed,
@@ -251,8 +251,21 @@ impl Default for ReleaseTries {
     }
 }
 
-/// See [`Host::await_release`](super::Host::await_release).
-pub(super) fn await_release(device: &Path, tries: ReleaseTries, pause: impl Fn(Duration)) -> Result<()> {
+impl ReleaseTries {
+    /// The longest wait for a mount in another namespace, seconds.
+    fn elsewhere_seconds(self) -> u64 {
+        u64::from(self.elsewhere).div_ceil(5)
+    }
+}
+
+/// See [`Host::await_release`](super::Host::await_release). Calls `note` with a sentence before it
+/// waits for a process with a mount of its own.
+pub(super) fn await_release(
+    device: &Path,
+    tries: ReleaseTries,
+    pause: impl Fn(Duration),
+    note: impl Fn(&str),
+) -> Result<()> {
     let is_released = |tries: u32| -> Result<bool> {
         for _ in 0..tries {
             if !is_claimed(device)? {
@@ -271,6 +284,12 @@ pub(super) fn await_release(device: &Path, tries: ReleaseTries, pause: impl Fn(D
     }
     let mut mounts = find_mounts()?;
     if are_elsewhere(&mounts) {
+        if let Some((pid, _)) = mounts[0].mounted_elsewhere() {
+            let (seconds, name, device) = (tries.elsewhere_seconds(), name_of(pid), device.display());
+            note(&format!(
+                "waiting up to {seconds} s for process {pid}{name}, which has a copy of the mount of {device}"
+            ));
+        }
         if is_released(tries.elsewhere)? {
             return Ok(());
         }
@@ -420,8 +439,13 @@ mod tests {
         }
         // Another process may open the device once more.
         let tries = ReleaseTries { first: 2, ..ReleaseTries::default() };
-        let (released, pauses) = with_mount_elsewhere(5, |device, pause| await_release(device, tries, pause));
+        let notes = RefCell::new(Vec::new());
+        let note = |text: &str| notes.borrow_mut().push(text.to_owned());
+        let (released, pauses) = with_mount_elsewhere(5, |device, pause| await_release(device, tries, pause, note));
         released.unwrap();
+        let notes = notes.into_inner();
+        assert!(notes.len() == 1 && notes[0].starts_with("waiting up to 30 s for process "), "{notes:?}");
+        assert!(notes[0].contains(" (sh), which has a copy of the mount of /dev/loop"), "{notes:?}");
         assert!(pauses >= 5, "{pauses}");
         let (claimed, pauses) = with_mount_elsewhere(3, |device, pause| claim_patiently(device, pause));
         assert!(claimed.unwrap().is_device());

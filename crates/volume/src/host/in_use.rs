@@ -104,7 +104,7 @@ impl Use {
 }
 
 /// The command of a process, in parentheses. Empty if the process is gone.
-fn name_of(pid: u32) -> String {
+pub(super) fn name_of(pid: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     if name.trim().is_empty() { String::new() } else { format!(" ({})", name.trim()) }
 }

@@ -42,6 +42,8 @@ pub struct LinuxHost {
     pub engine_server: Launch,
     /// The number of tries while an unmounted device is still in use.
     pub release_tries: ReleaseTries,
+    /// Receives a sentence before a long wait for another process. By default it does nothing.
+    pub on_wait: fn(&str),
 }
 
 impl Default for LinuxHost {
@@ -53,6 +55,7 @@ impl Default for LinuxHost {
             disk_server: linux_disk::default_launch(),
             engine_server: linux_engine::default_launch(),
             release_tries: ReleaseTries::default(),
+            on_wait: |_| {},
         }
     }
 }
@@ -325,7 +328,7 @@ impl Host for LinuxHost {
     }
 
     fn await_release(&self, path: &Path) -> Result<()> {
-        await_release(path, self.release_tries, |time| self.pause(time))
+        await_release(path, self.release_tries, |time| self.pause(time), self.on_wait)
     }
 
     fn read_ahead(&self, path: &Path) -> Result<u32> {

@@ -299,8 +299,9 @@ pub trait Host: Send + Sync {
     /// Writes back and drops the buffer cache of a device.
     fn flush_device(&self, path: &Path) -> Result<()>;
     /// Waits up to 10 s until the kernel and all processes have released a device. An unmount does
-    /// not release it if a copied mount namespace still has it mounted. For such a mount it waits
-    /// up to 30 s more. [`LinuxHost::release_tries`] changes both times.
+    /// not release it if a copied mount namespace still has it mounted. For such a mount it calls
+    /// [`LinuxHost::on_wait`], and waits up to 30 s more. [`LinuxHost::release_tries`] changes both
+    /// times.
     ///
     /// Errors: `DeviceInUse`, which names that use.
     fn await_release(&self, path: &Path) -> Result<()>;

@@ -24,7 +24,7 @@ use senesce_probe::{
     collect::collect_load,
     score::{Load, LoadSample},
 };
-use senesce_volume::{Custodian, Host, LinuxHost, Volume, check_interrupted, check_place, install_signal_cleanup};
+use senesce_volume::{Custodian, Host, Volume, check_interrupted, check_place, install_signal_cleanup};
 
 pub(super) use self::document::BenchDocument;
 pub use pattern::Pattern;
@@ -36,7 +36,7 @@ use self::{
     volumes::{Bench, Source, State},
 };
 use super::{
-    home::with_home,
+    home::{patient_host, with_home},
     little::warn_of_little,
     place::{check_directory, check_program},
 };
@@ -89,7 +89,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
 
 /// Checks the volumes, the command and the space, and prints what would run.
 fn preview(args: &BenchArgs, work: &Work) -> Result<()> {
-    let host = LinuxHost::default();
+    let host = patient_host();
     check_root(&host)?;
     check_place(&args.dir)?;
     check_directory(&args.dir.join("senesce-bench"))?;

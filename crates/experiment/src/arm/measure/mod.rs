@@ -270,15 +270,17 @@ fn differences(a: &Tree, b: &Tree) -> String {
 
 /// Measures a volume except its aging row, its grep tests and its tree. Leaves it mounted.
 fn look_at(context: &mut ArmContext<'_>, key: &CellKey, volume: &mut Volume) -> Result<CellResults, Error> {
+    let is_engine = context.arm.file_system.kind.is_engine();
+    if !is_engine {
+        context.doing("remounting", key.role);
+        // Until the volume is unmounted, some metadata is only in the journal. A model needs it
+        // at its final address.
+        volume.remount_cold()?;
+    }
     context.doing("mapping extents", key.role);
-    let (layout, free_space, (modelled, map)) = match context.arm.file_system.kind {
-        name if name.is_engine() => engine_rows(context, key, volume)?,
-        _ => {
-            // Until the volume is unmounted, some metadata is only in the journal. A model needs it
-            // at its final address.
-            volume.remount_cold()?;
-            survey_rows(context, key, volume)?
-        }
+    let (layout, free_space, (modelled, map)) = match is_engine {
+        true => engine_rows(context, key, volume)?,
+        false => survey_rows(context, key, volume)?,
     };
     let root = volume.root();
     let space = rustix::fs::statvfs(root).map_err(|error| Error::io("query", root)(error.into()))?;
