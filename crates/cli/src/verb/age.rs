@@ -157,7 +157,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
             fs::remove_dir(&root).ok();
         }
         let end = end?;
-        return tell(args, &root.display().to_string(), &end, &[], None);
+        return tell((args, plan), &root.display().to_string(), &end, &[], None);
     }
     check_place(&args.on)?;
     let (spec, slot) = spec(args, plan, scratch)?;
@@ -188,7 +188,7 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     let mut volume = volume.context("the volume was not made again")?;
     let kept = keep(args, plan, custodian, &mut volume, &end)?;
     volume.destroy()?;
-    tell(args, &args.on, &end, &kept, None)
+    tell((args, plan), &args.on, &end, &kept, None)
 }
 
 /// Refuses arguments about volumes that are made or kept.
@@ -220,7 +220,7 @@ fn age_engine(args: &AgeArgs, plan: &Plan, scratch: &Path, quiet: bool) -> Resul
         end = Some(age_onto(args, plan, &source, Onto::Engine(target), quiet, &mut || Ok(()))?);
         Ok(())
     })?;
-    tell(args, &args.on, &end.context("the engine was not aged")?, &[], chains.as_ref())
+    tell((args, plan), &args.on, &end.context("the engine was not aged")?, &[], chains.as_ref())
 }
 
 /// Checks the source and the file system, and prints what a run would do. Changes nothing.
@@ -324,12 +324,12 @@ fn age_onto(
         if !quiet && seconds >= told_seconds + 2 {
             told_seconds = seconds;
             let score = ages.layout_score.map_or(String::new(), |score| format!(", layout score {score:.4}"));
+            let turnover = if is_recording(plan) { String::new() } else { format!(", turnover {:.2}", ages.turnover) };
             eprintln!(
-                "{seconds} s: {} {}, fullness {:.1}%, turnover {:.2}{score}",
+                "{seconds} s: {} {}, fullness {:.1}%{turnover}{score}",
                 ages.counted_steps,
                 plan.step_unit(),
-                100.0 * ages.fullness,
-                ages.turnover
+                100.0 * ages.fullness
             );
         }
     };
@@ -383,12 +383,24 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
     Ok(kept)
 }
 
-/// In: `chains` of an engine.
-fn tell(args: &AgeArgs, place: &str, end: &AgeEnd, kept: &[String], chains: Option<&Value>) -> Result<()> {
+/// Whether the workload replays a recording. Its set-up can be a few files or none, so a turnover,
+/// which divides by the bytes of set-up, says nothing.
+fn is_recording(plan: &Plan) -> bool {
+    plan.workload.kind == WorkloadKind::Replay
+}
+
+/// In: the plan; `chains` of an engine.
+fn tell(
+    (args, plan): (&AgeArgs, &Plan),
+    place: &str,
+    end: &AgeEnd,
+    kept: &[String],
+    chains: Option<&Value>,
+) -> Result<()> {
     if args.json {
         println!("{:#}", document(AGE_SCHEMA, AgeDocument { place, reached: end, kept, drives: chains }));
     } else {
-        print_end(place, end, kept, &next_command(args, place));
+        print_end((place, is_recording(plan)), end, kept, &next_command(args, place));
         chains.into_iter().for_each(print_chains);
     }
     let ended_by = end.workload.iter().find(|(name, _)| name == "ended_by").map(|(_, bound)| bound.as_str());
@@ -429,10 +441,12 @@ fn next_command(args: &AgeArgs, place: &str) -> String {
     format!("senesce inspect {inspected}")
 }
 
-fn print_end(place: &str, end: &AgeEnd, kept: &[String], next: &str) {
+fn print_end((place, is_recording): (&str, bool), end: &AgeEnd, kept: &[String], next: &str) {
     println!("{place}: aged");
     println!("fullness          {}% of {}", three_digits(100.0 * end.fullness), Bytes(end.capacity_bytes));
-    println!("turnover          {}", three_digits(end.turnover));
+    if !is_recording {
+        println!("turnover          {}", three_digits(end.turnover));
+    }
     let layout = end.layout.as_ref();
     let figure = |value: Option<f64>| value.map_or("unknown".to_owned(), three_digits);
     println!("layout score      {}", figure(layout.and_then(|layout| layout.layout_score)));
