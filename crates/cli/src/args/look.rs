@@ -232,7 +232,10 @@ pub struct TraceArgs {
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Directory of a run, or a tree.
+    /// Run, tree, or file of `inspect --json`.
+    ///
+    /// Two runs: all figures that both have. Two inspections: the layouts and their modelled costs.
+    /// Two trees: grep tests in turn.
     #[arg(add = ArgValueCandidates::new(complete::runs))]
     pub a: PathBuf,
     /// Another of the same kind.

@@ -111,11 +111,12 @@ pub enum Verb {
         Needs root. The trace also contains requests of other programs. It contains no reads from memory: drop caches first.\n\
         The stdout of the command goes to stderr.")]
     Trace(TraceArgs),
-    /// Compare two runs or two trees: ratios with intervals, and a gate for CI.
+    /// Compare two runs, two inspections or two trees: ratios with intervals, and a gate for CI.
     #[command(after_long_help = "Examples:\n  \
         senesce compare before after                          the last checkpoint of each arm\n  \
         senesce compare before after --all --fail-if '+5%'    exits with code 5 if B costs over 5% more\n  \
         senesce compare a b --fail-if '+5%' --figure 'grep|score' --role full --arm xfs\n  \
+        senesce compare a.json b.json                         two files of `inspect --json --no-map`\n  \
         senesce compare /mnt/aged /mnt/fresh -w 1 -r 10       grep tests in turn, caches as they are\n\n\
         The gate (--fail-if) compares layout, requests and modelled seconds of the full and empty volumes exactly.\n\
         --measured or --figure adds wall times. A wall time fails if a Mann-Whitney test (p below 1%, corrected for the\n\

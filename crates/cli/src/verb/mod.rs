@@ -23,6 +23,7 @@ pub mod guest;
 pub mod home;
 pub mod image;
 pub mod inspect;
+mod inspections;
 pub mod kernels;
 mod little;
 pub mod log;

@@ -141,7 +141,12 @@ fn inspections_that_do_not_fit_are_refused() {
         fs::write(lab.path("bad.json"), text).unwrap();
         lab.run(["forecast", "bad.json"]).refused(2, &["bad.json is no inspection", word]);
     }
-    lab.run(["forecast", "/dev/zero"]).refused(1, &["/dev/zero", "the limit"]);
+    lab.run(["forecast", "/dev/zero"]).refused(2, &["reads the output of `senesce inspect --json`"]);
+    fs::write(lab.path("long"), " ".repeat((64 << 20) + 1)).unwrap();
+    lab.run(["forecast", "long"]).refused(1, &["long", "the limit"]);
+    fs::write(lab.path("disk.img"), [b'X', 0]).unwrap();
+    lab.run(["forecast", "disk.img"])
+        .refused(2, &["disk.img is no inspection: forecast reads", "senesce inspect disk.img --json --no-map > FILE"]);
 }
 
 /// Writes a run with one arm: its slowdown at each checkpoint. `cured` is the checkpoint of a cure.

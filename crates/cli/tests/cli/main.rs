@@ -12,6 +12,7 @@ mod bundle;
 mod campaign;
 mod campaign_cluster;
 mod clean;
+mod compare_layouts;
 mod cure;
 mod defrag;
 mod defrag_limits;

@@ -1,7 +1,8 @@
-//! `senesce compare`: two runs, or two trees, against each other.
+//! `senesce compare`: two runs, two inspections, or two trees, against each other.
 
 pub(super) mod figures;
 pub(super) mod gate;
+mod inspections;
 mod trees;
 pub(super) mod unaged;
 pub(super) mod unlike;
@@ -22,6 +23,7 @@ pub use figures::FigurePattern;
 use self::{
     figures::{Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_missing},
     gate::{Gate, Scope, judge},
+    inspections::compare_inspections,
     trees::compare_trees,
     unaged::{add_unaged, find_unaged, unaged_note},
     unlike::{Unlike, compute_unlike},
@@ -58,7 +60,7 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
 /// `ratio_high`, `test`, `outliers_a`, `outliers_b`) are absent if the median of A is 0.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Row {
-    /// Arm, volume, checkpoint. Absent for trees.
+    /// Arm, volume, checkpoint. Of inspections, `tree`. Absent for trees that were read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::verb) of: Vec<String>,
     /// The figure with its unit.
@@ -128,11 +130,23 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             add_unaged(&mut missing, unaged);
             rows
         }
-        (false, false) => compare_trees(&args)?,
-        (is_a, _) => {
-            let (run, tree) = if is_a { (&args.a, &args.b) } else { (&args.b, &args.a) };
-            let message = format!("{} is a run and {} is not", run.display(), tree.display());
-            return Err(usage(message, Some("give two directories of runs, or two directories to read")));
+        (false, false) if args.a.is_dir() && args.b.is_dir() => compare_trees(&args)?,
+        (false, false) if !args.a.is_dir() && !args.b.is_dir() => {
+            let (rows, differ) = compare_inspections(&args)?;
+            unlike = differ;
+            rows
+        }
+        (is_a, is_b) => {
+            let kind = |is_run: bool, path: &Path| match (is_run, path.is_dir()) {
+                (true, _) => "a run",
+                (false, true) => "a tree",
+                (false, false) => "a file",
+            };
+            let (a, b) = (kind(is_a, &args.a), kind(is_b, &args.b));
+            let message = format!("{} is {a} and {} is {b}", Printable::new(&args.a), Printable::new(&args.b));
+            let hint =
+                "give two runs, two directories to read, or two files of `senesce inspect PLACE --json --no-map`";
+            return Err(usage(message, Some(hint)));
         }
     };
     let scope = Scope { select: &args.select, measured: args.measured, free_extents: false };

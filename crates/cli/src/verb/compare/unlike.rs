@@ -21,7 +21,8 @@ const ROLES: [&str; 3] = ["full", "empty", "unaged"];
 /// A circumstance in which two runs differ.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Unlike {
-    /// `kernel`, `file system`, `device`, `machine`, `load`, `senesce` or `plan`.
+    /// `kernel`, `file system`, `device`, `machine`, `load`, `senesce` or `plan`. Of inspections
+    /// also `tree`.
     pub(in crate::verb) group: &'static str,
     /// Its key.
     pub(in crate::verb) key: String,
@@ -48,6 +49,11 @@ impl From<Unlike> for senesce_report::Unlike {
 }
 
 impl Unlike {
+    /// A circumstance that both sides record.
+    pub(super) fn of_both(group: &'static str, key: &str, (a, b): (String, String)) -> Self {
+        Self { group, key: key.to_owned(), of: Vec::new(), a: Some(a), b: Some(b) }
+    }
+
     /// The circumstance with both values, and the names of both sides.
     pub(in crate::verb) fn text(&self, name_a: &str, name_b: &str) -> String {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not recorded".to_owned());

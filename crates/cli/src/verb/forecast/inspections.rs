@@ -1,20 +1,17 @@
 //! Histories from files of `inspect --json`. The files are untrusted input.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use senesce_core::{Printable, input::read_text};
-use senesce_inspect::INSPECT_SCHEMA;
+use anyhow::Result;
+use senesce_core::Printable;
 use serde::Deserialize;
 
-use super::history::{Against, History, Unit, Value};
+use super::{
+    super::inspections::{Inspected, read_inspections},
+    history::{Against, History, Unit, Value},
+};
 use crate::{clock::tell_utc, exit::usage};
 
-/// The largest file that is read, bytes. An inspection without its map has some tens of KiB.
-const LARGEST: usize = 64 << 20;
 /// The most inspections.
 const MOST: usize = 100_000;
 /// A clock that shows an earlier time was not set: 2000-01-01.
@@ -30,6 +27,12 @@ struct Document {
     schema: String,
     target: Target,
     costs: Vec<Cost>,
+}
+
+impl Inspected for Document {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -97,38 +100,23 @@ fn read_documents(path: &Path) -> Result<Vec<Document>> {
         let hint = "name one run, or files of `inspect --json`";
         return Err(usage(format!("{shown} is a directory, and there are several inputs"), Some(hint)));
     }
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    let text = read_text(file, LARGEST).with_context(|| format!("cannot read {shown}"))?;
-    let refused = |problem: &str| {
-        let hint = "write one with `senesce inspect PLACE --json --no-map > FILE`";
-        usage(format!("{shown} is no inspection: {}", Printable::new(problem)), Some(hint))
-    };
-    let mut found: Vec<Document> = Vec::new();
-    for document in serde_json::Deserializer::from_str(&text).into_iter::<Document>() {
-        let document = document.map_err(|error| match error.is_data() {
-            true => refused(&error.to_string()),
-            false => refused(&format!("it is not JSON, or is cut ({error})")),
-        })?;
-        if document.schema != INSPECT_SCHEMA {
-            return Err(refused(&format!(
-                "its schema is {:?}; this version reads {INSPECT_SCHEMA:?}",
-                document.schema
-            )));
-        }
+    let found: Vec<Document> = read_inspections(path, "forecast")?;
+    let mut latest = 0;
+    for document in &found {
         let time = document.target.inspected_unix_seconds;
         let tell = |time: u64| tell_utc(i64::try_from(time).unwrap_or(i64::MAX).min(253_402_300_799));
         if !(OLDEST..=253_402_300_799).contains(&time) {
             let message = format!("{shown}: an inspection has the time {}: the clock was not set", tell(time));
             return Err(usage(message, Some("remove this inspection")));
         }
-        if let Some(before) = found.last().map(|before| before.target.inspected_unix_seconds).filter(|at| *at > time) {
-            let (time, before) = (tell(time), tell(before));
+        if latest > time {
+            let (time, before) = (tell(time), tell(latest));
             let message = format!("{shown}: the clock ran backwards: {time} is after {before} in the file");
             return Err(usage(message, Some("remove the inspections with the wrong times")));
         }
-        found.push(document);
+        latest = time;
     }
-    if found.is_empty() { Err(refused("it is empty")) } else { Ok(found) }
+    Ok(found)
 }
 
 /// Errors: the inspections are not of one volume, or modelled with another readahead; two have one

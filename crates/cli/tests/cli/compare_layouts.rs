@@ -1,0 +1,72 @@
+//! Two inspections against each other.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::lab::Lab;
+
+/// Writes an inspection of a tree, and the same one with changes.
+fn lab_of_two(change: impl Fn(&mut Value)) -> Lab {
+    let lab = Lab::new();
+    fs::create_dir(lab.path("tree")).unwrap();
+    for number in 0..20u8 {
+        fs::write(lab.path(format!("tree/{number}")), vec![number; 30_000]).unwrap();
+    }
+    rustix::fs::sync();
+    let text = lab.run(["inspect", "tree", "--json", "--no-map", "--device", "hdd-7200"]).good().stdout;
+    fs::write(lab.path("a.json"), &text).unwrap();
+    let mut other: Value = serde_json::from_str(&text).unwrap();
+    change(&mut other);
+    fs::write(lab.path("b.json"), other.to_string()).unwrap();
+    lab
+}
+
+/// Twice the cost, another file system.
+fn age(other: &mut Value) {
+    for (key, factor) in [("seconds_per_gib", 2.0), ("requests", 3.0)] {
+        let value = &mut other["costs"][0][key]["as_it_lies"];
+        let changed = value.as_f64().unwrap() * factor;
+        *value = if key == "requests" { json!(changed as u64) } else { json!(changed) };
+    }
+    other["target"]["file_system"] = json!("zfs\u{1b}[31m");
+}
+
+#[test]
+fn two_inspections_are_compared() {
+    let lab = lab_of_two(age);
+    let screen = lab.run(["compare", "a.json", "b.json"]).good().stdout;
+    let row = |figure: &str| screen.lines().find(|line| line.contains(figure)).unwrap_or_else(|| panic!("{screen}"));
+    assert!(row("HDD 7.2K s/GiB").starts_with("2.00 "), "{screen}");
+    assert!(row("HDD 7.2K requests").starts_with("3.00 "), "{screen}");
+    assert!(row("layout score").starts_with("1.000"), "{screen}");
+    assert!(screen.contains("unlike: file system: kind is ") && screen.contains("zfs\\x1b[31m in B"), "{screen}");
+    let json: Value = serde_json::from_str(&lab.run(["compare", "a.json", "b.json", "--json"]).good().stdout).unwrap();
+    assert_eq!(json["unlike"].as_array().unwrap().len(), 1, "{json}");
+    assert!(json["rows"].as_array().unwrap().iter().all(|row| row["of"] == json!(["tree"])));
+
+    let gate = |more: &[&str]| lab.run([&["compare", "a.json", "b.json", "--fail-if", "+50%"], more].concat());
+    gate(&[]).refused(5, &["gate failed", "requests"]);
+    gate(&["--figure", "score"]).good();
+    lab.run(["compare", "b.json", "a.json", "--fail-if", "+50%"]).good();
+}
+
+#[test]
+fn inspections_that_cannot_be_compared_are_refused() {
+    let lab = lab_of_two(|other| other["costs"][0]["device"] = json!("mine"));
+    let screen = lab.run(["compare", "a.json", "b.json"]).good().stdout;
+    assert!(!screen.contains("s/GiB") && screen.contains("layout score"), "{screen}");
+    let compare = |more: &[&str]| lab.run([&["compare", "a.json"], more].concat());
+    compare(&["b.json", "--figure", "s/GiB"]).refused(2, &["no figure in common", "figures of A", "mine s/GiB"]);
+    compare(&["b.json", "--role", "full"]).refused(2, &["--role", "on runs only"]);
+    compare(&["tree"]).refused(2, &["a.json is a file and tree is a tree", "inspect PLACE --json"]);
+    fs::write(lab.path("disk.img"), [0; 8192]).unwrap();
+    compare(&["disk.img"]).refused(2, &["compare reads the output of", "senesce inspect disk.img --json --no-map"]);
+    let text = fs::read_to_string(lab.path("a.json")).unwrap();
+    fs::write(lab.path("two.json"), [&*text, &text].concat()).unwrap();
+    compare(&["two.json"]).refused(2, &["two.json has 2 inspections"]);
+    fs::write(lab.path("old.json"), text.replace("senesce-inspect/2", "senesce-inspect/1")).unwrap();
+    compare(&["old.json"]).refused(2, &["this version reads"]);
+    fs::write(lab.path("huge.json"), text.replace("\"files\": 20", "\"files\": -1")).unwrap();
+    compare(&["huge.json"]).refused(2, &["huge.json is no inspection"]);
+}
