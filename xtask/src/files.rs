@@ -66,5 +66,25 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
             complaints.push(format!("{shown} holds code; a library's root holds docs and re-exports"));
         }
     }
+    complaints.extend(without_licence(root)?);
     Ok(complaints)
+}
+
+/// The crates whose archives would have no licence. Cargo puts a file `LICENSE` of the directory
+/// into an archive, also if it is a link.
+fn without_licence(root: &Path) -> anyhow::Result<Vec<String>> {
+    let licence = std::fs::read(root.join("LICENSE"))?;
+    let mut found = Vec::new();
+    for group in ["crates", "filesystems"] {
+        for entry in std::fs::read_dir(root.join(group))? {
+            let dir = entry?.path();
+            let Ok(manifest) = std::fs::read_to_string(dir.join("Cargo.toml")) else { continue };
+            let is_private = manifest.lines().any(|line| line == "publish = false");
+            if !is_private && std::fs::read(dir.join("LICENSE")).ok().as_ref() != Some(&licence) {
+                found.push(format!("{}: LICENSE is not a link to ../../LICENSE", shown(root, &dir)));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
