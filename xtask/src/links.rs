@@ -61,7 +61,8 @@ fn broken(page: &Path, target: &str) -> Option<String> {
     (!anchors(&text).iter().any(|known| known == anchor)).then(|| "there is no such heading".to_owned())
 }
 
-fn normal(path: &Path) -> PathBuf {
+/// A path without `.` and `..`.
+pub fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {

@@ -1,11 +1,13 @@
 //! Checks that the compiler does not make, and small tools for developers.
 //!
 //! `cargo xtask tidy` checks dependencies between crates, the pages of architecture, the size of
-//! files, calls that belong to adapters, switched-off tests, prose, links and tables of kept runs.
+//! files, licences of crates, calls that belong to adapters, switched-off tests, prose, links of
+//! pages and of the book, and tables of kept runs.
 //! `cargo xtask results` writes these tables, and `cargo xtask architecture` those of crates.
-//! `cargo xtask commits` checks messages of commits.
+//! `cargo xtask commits` checks messages of commits, and `cargo xtask book-links` the built book.
 
 mod architecture;
+mod book;
 mod calls;
 mod commits;
 mod files;
@@ -27,7 +29,8 @@ const USAGE: &str = "usage: cargo xtask tidy             check the tree
        cargo xtask commits [RANGE]  check the messages of commits (default: main..HEAD)
        cargo xtask commits --message FILE
                                     check one message (as a commit-msg hook does)
-       cargo xtask architecture     write the tables of crates in the pages of architecture";
+       cargo xtask architecture     write the tables of crates in the pages of architecture
+       cargo xtask book-links DIR   check the links of the book that `make docs` built in DIR";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace");
@@ -52,6 +55,10 @@ fn main() -> ExitCode {
         }
         ["commits", range] => commits(commits::check_range(root, range)),
         ["architecture"] => write_architecture(root),
+        ["book-links", dir] => report(
+            "book-links",
+            book::check_html(Path::new(dir)).unwrap_or_else(|error| vec![format!("cannot check: {error:#}")]),
+        ),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -63,13 +70,14 @@ type Check = fn(&Path) -> anyhow::Result<Vec<String>>;
 
 fn tidy(root: &Path) -> ExitCode {
     let mut complaints = Vec::new();
-    let checks: [(&str, Check); 7] = [
+    let checks: [(&str, Check); 8] = [
         ("walls", walls::check),
         ("architecture", architecture::check),
         ("files", files::check),
         ("calls", calls::check),
         ("prose", prose::check),
         ("links", links::check),
+        ("book", book::check),
         ("results", results::check),
     ];
     for (name, check) in checks {
