@@ -1,4 +1,4 @@
-//! Links of the book that `make docs` builds: in its pages of Markdown, and in its pages of HTML.
+//! Checks the links of the book that `make docs` builds, in its Markdown and in its HTML.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -97,7 +97,7 @@ pub fn check_html(dir: &Path) -> anyhow::Result<Vec<String>> {
     anyhow::ensure!(!parsed.is_empty(), "{} has no pages of HTML", dir.display());
     let mut complaints = Vec::new();
     for (path, html) in &parsed {
-        // The page for a missing address names all files from the root of a site.
+        // The page for a missing address links to all files from the root of a site.
         if path.ends_with("404.html") {
             continue;
         }
@@ -127,7 +127,7 @@ fn fault(page: &Path, target: &str, parsed: &BTreeMap<&Path, Html>) -> Option<&'
     while let Some(next) = parsed.get(&*to).and_then(|html| html.redirect.as_ref()) {
         let onward = normal(&to.parent()?.join(decode(next)));
         if onward == to {
-            return Some("its page leads to itself");
+            return Some("its page redirects to itself");
         }
         to = onward;
     }
@@ -142,7 +142,7 @@ struct Html {
     targets: Vec<String>,
     /// Names that a link can lead to.
     names: BTreeSet<String>,
-    /// The page to which this one leads at once.
+    /// The page to which this page redirects.
     redirect: Option<String>,
 }
 

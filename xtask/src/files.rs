@@ -70,8 +70,8 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// The crates whose archives would have no licence. Cargo puts a file `LICENSE` of the directory
-/// into an archive, also if it is a link.
+/// The crates whose archives would have no licence. Cargo puts the file `LICENSE` of a crate's
+/// directory into its archive, even if that file is a link.
 fn without_licence(root: &Path) -> anyhow::Result<Vec<String>> {
     let licence = std::fs::read(root.join("LICENSE"))?;
     let mut found = Vec::new();

@@ -52,7 +52,7 @@ pub trait Engines: Send + Sync {
     /// nothing. Calls `goes_on` at intervals, and stops if it returns false.
     fn survey(&self, place: &Path, volume: Option<&str>, goes_on: &dyn Fn() -> bool) -> Result<Told>;
 
-    /// Draws the tree of an evergreen into a file if there is one, and returns its outline.
+    /// Returns the outline of an evergreen's tree. Draws the tree into `picture` if it is given.
     fn draw_tree(&self, place: &Path, figures: Option<&Path>, picture: Option<&Path>) -> Result<Value>;
 
     /// Opens an empty file system at `garden:DIRECTORY` or `evergreen:FILE` for `act`, and closes

@@ -72,8 +72,8 @@ impl Progress {
 /// The bar of the run on the terminal of this process.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Prints that this process waits for another one, also if the user wants no progress: only the
-/// user can end that process.
+/// Prints that this process waits for another process. Prints it even if the user wants no
+/// progress, because only the user can end that process.
 pub fn note_wait(text: &str) {
     let print = || eprintln!("senesce: {}", Printable::new(text));
     match &*BAR.lock().unwrap_or_else(PoisonError::into_inner) {

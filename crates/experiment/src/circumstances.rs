@@ -4,8 +4,8 @@ use senesce_store::{CircumstanceRow, ResultStore};
 
 use crate::{Error, run::BEGUN_UNIX_SECONDS};
 
-/// Adds rows. A row replaces one with the same arm and key, but the begin of the first execution
-/// stays.
+/// Adds rows. A row replaces one with the same arm and key, except the start time of the first
+/// execution.
 pub(crate) fn add_circumstances(store: &mut ResultStore, rows: Vec<CircumstanceRow>) -> Result<(), Error> {
     let mut all = store.read_circumstances()?;
     for row in rows {

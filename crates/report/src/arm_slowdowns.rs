@@ -21,7 +21,7 @@ pub(crate) struct Slowdowns<'m> {
     pub(crate) at: u64,
     /// The largest slowdown first.
     pub(crate) arms: Vec<OfArm<'m>>,
-    /// Arms without a slowdown of one of their volumes.
+    /// Arms with at least one volume without a slowdown.
     pub(crate) missing: Vec<Missing<'m>>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) const NO_RESULT: &str = "no valid result";
 pub(crate) const NOT_MEASURED: &str = "not measured";
 
 impl<'m> Missing<'m> {
-    /// The volumes of the arm without a slowdown; none if all have one.
+    /// The volumes of the arm without a slowdown; `None` if all have one.
     ///
     /// A volume is expected if it has a slowdown at another checkpoint, or an invalid cell at this
     /// one. Volumes that a device or method never covers are not expected.

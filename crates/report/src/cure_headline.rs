@@ -77,8 +77,8 @@ pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
     cured.iter().map(figure).chain(without).collect()
 }
 
-/// Leaves out the cures before an invalid one of the same arm at the last checkpoint: a figure of
-/// an earlier checkpoint must not stand for it. Sorts the largest gain first. Returns the last
+/// Removes a cure of an earlier checkpoint if its arm is invalid at the last checkpoint: an earlier
+/// figure must not replace the missing one. Sorts by gain, the largest first. Returns the last
 /// checkpoint; `None` without cures.
 fn keep_last(model: &Model, cured: &mut Vec<Cured<'_>>) -> Option<u64> {
     let at = cured.iter().map(|arm| arm.row.key.pulls).max()?;
@@ -193,8 +193,8 @@ impl Cured<'_> {
         }
     }
 
-    /// How many times faster, or slower, each volume is that the cure changes in the direction of
-    /// its effect; one factor without a name if all are equal. Only for a cure with an effect.
+    /// The factor, faster or slower, of each volume that the cure changes in the direction of its
+    /// effect. One factor without a name if all are equal. Only for a cure with an effect.
     fn factors(&self) -> Vec<(String, &'static str)> {
         let of = |gain: f64| if self.effect == Effect::Slower { 1.0 / gain } else { gain };
         let shown = self.gains.iter().filter(|(_, gain)| of(gain.median) > 1.0);

@@ -86,7 +86,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         cures => context! {
             note => cures::note(&model),
             heads => cures::READ_HEADS.map(str::to_owned),
-            // The reasons of skipped files name options, which a line break would cut.
+            // The reasons of skipped files contain options. A line break must not cut an option.
             rows => cures::read_rows(&model).iter().map(|row| row.iter().map(|cell| unbroken(cell)).collect()).collect::<Vec<Vec<Value>>>(),
             model_heads => cures::MODEL_HEADS.map(str::to_owned),
             model_rows => cures::model_rows(&model),

@@ -64,7 +64,7 @@ const LETTERS: usize = 92;
 const STEPS: f64 = 24.0;
 const SHADES: f64 = 4.0;
 
-/// The cells after the end of the volume, as on the page.
+/// Hatches the cells after the end of the volume, as the page does.
 const HATCH: &str = ".beyond { fill: url(#beyond); } .beyond-patch { fill: url(#beyond-patch); } .hatch { stroke: #98a2ac; stroke-width: 1.5; fill: none; }";
 
 /// How a cell is drawn: a class, or a colour and how strong it is, in parts of [`SHADES`].
@@ -97,7 +97,7 @@ pub fn render_inspection_map(inspection: &Json, by: MapColour) -> String {
     );
     let painter = Painter::new(inspection, by);
     let scale = SIDE / f64::from(side.max(1));
-    // Cells are drawn in a larger scale than the legend.
+    // The scale of the cells is larger than that of the legend.
     for (id, scale) in [("beyond", 1.0 / scale), ("beyond-patch", 1.0)] {
         let _ = write!(
             svg,

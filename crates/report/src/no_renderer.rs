@@ -1,4 +1,4 @@
-//! Stands for the module `renderer` in programs without the feature `png-pdf`, and draws nothing.
+//! Replaces the module `renderer` in programs without the feature `png-pdf`. It draws nothing.
 
 pub(crate) struct Renderer;
 
@@ -8,7 +8,7 @@ impl Renderer {
     }
 
     pub(crate) fn warning(&self) -> Option<String> {
-        Some("the figures are SVG and CSV only: this program was built without PNG and PDF, for speed".to_owned())
+        Some("the figures are SVG and CSV only: this program was built without PNG and PDF, to build faster".to_owned())
     }
 
     pub(crate) fn png(&self, _svg: &str) -> Result<Option<Vec<u8>>, String> {

@@ -101,7 +101,7 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
             along: "% of files (each begins where the one before ends)",
         },
     ];
-    // If hardly any file is split, two measures have one value everywhere, and say nothing of the
+    // If hardly any file is split, two measures are almost constant, and show nothing about the
     // layout.
     let (score_end, extents_end) = (end(&measures[0], f64::min), end(&measures[1], f64::max));
     let is_whole = score_end.is_some_and(|least| least >= WHOLE.0) && extents_end.is_some_and(|most| most <= WHOLE.1);
@@ -152,8 +152,7 @@ pub(crate) fn layout_figure(model: &Model) -> Figure {
     }
 }
 
-/// A drawing does not show whether a layout score from here on, or extents per file up to here,
-/// differ from 1.
+/// The least layout score and the most extents per file that a drawing does not distinguish from 1.
 const WHOLE: (f64, f64) = (0.99, 1.05);
 
 /// The least or the largest value of a measure; none without figures.

@@ -1,6 +1,6 @@
 //! Draws SVG as PNG, and as the files of papers.
 //!
-//! Without the feature `png-pdf`, the module `no_renderer` stands here. It has the same functions.
+//! Without the feature `png-pdf`, `no_renderer` replaces this module. It has the same functions.
 
 use resvg::{tiny_skia, usvg};
 

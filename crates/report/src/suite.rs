@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
         if rankings().next().is_some() {
             let (all, sure) = (rankings().count(), rankings().filter(is_sure).count());
             verdicts.push(match (changed, sure) {
-                (0, _) => format!("Aging changes no order of the file systems ({all} cases)."),
+                (0, _) => format!("Aging changes the order of the file systems in none of {all} cases."),
                 (_, 0) => format!(
                     "Aging changes no order of the file systems beyond chance: in {changed} of {all} cases the order differs, \
                      but chance may explain it."
@@ -198,8 +198,8 @@ impl<'a> Page<'a> {
         (!names.is_empty()).then(|| format!("No measurable difference after aging: {}.", crate::format::list(&names)))
     }
 
-    /// The share of its own fresh rate that an aged volume reaches, if its interval excludes all of
-    /// it: `71%`.
+    /// The share of its own fresh rate that an aged volume reaches: `71%`. `None` if its interval
+    /// includes 100%.
     fn difference(&self, personality: &str, file_system: &str, state: &str) -> Option<String> {
         let own = &self.entry(personality, file_system, state)["own"];
         let at = |key: &str| own[key].as_f64().filter(|value| value.is_finite());

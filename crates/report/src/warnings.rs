@@ -8,13 +8,13 @@ use senesce_store::{MISSED_CURE, Role};
 use crate::format::{count, list};
 use crate::model::{Model, words};
 
-/// The warnings of a run, each with the number of cells that it concerns, for a text that lists the
-/// reasons of invalid cells.
+/// The warnings of a run, each with the number of cells that it concerns. They lack the reasons of
+/// invalid cells: the text around them lists the reasons.
 pub(crate) fn warnings(model: &Model) -> Vec<String> {
     invalid_cells(model, |_| String::new()).into_iter().chain(of_valid_cells(model)).collect()
 }
 
-/// The same for a page, with the reasons of invalid cells: their list is far below.
+/// The warnings for a page. They have the reasons of invalid cells: the list is far below them.
 pub(crate) fn warnings_with_reasons(model: &Model) -> Vec<String> {
     let reason = |reason: &str| format!(": {}", shortened_reason(reason));
     invalid_cells(model, reason).into_iter().chain(of_valid_cells(model)).collect()

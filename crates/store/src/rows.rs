@@ -471,8 +471,8 @@ pub struct CureRow {
 /// sentence.
 pub const MISSED_CURE: &str = "cure.missed";
 
-/// Whether a circumstance is of one execution of a plan, such as its begin and its duration. It
-/// differs between any two runs.
+/// Whether a circumstance is of one execution of a plan, such as its start and its duration. Such a
+/// circumstance differs between any two runs.
 pub fn is_of_execution(key: &str) -> bool {
     key.starts_with("run.")
 }

@@ -74,7 +74,7 @@ pub enum CampaignVerb {
         /// Replace a page that senesce did not write.
         #[arg(long)]
         force: bool,
-        /// Make the page and print its path. Write nothing.
+        /// Render the page and print its path. Write nothing.
         #[arg(long)]
         dry_run: bool,
     },

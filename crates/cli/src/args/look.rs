@@ -111,7 +111,7 @@ pub struct InspectLimitArgs {
     /// Replace files that senesce did not write.
     #[arg(long)]
     pub force: bool,
-    /// Check PATH and the files. Read no entries, write nothing.
+    /// Check PATH and the output files. Read no entries, write nothing.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 }
@@ -219,7 +219,7 @@ pub struct TraceArgs {
     /// Write every request as a line of CSV.
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
-    /// Check the device and the files. Run and write nothing.
+    /// Check the device and the output files. Run no command, write nothing.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
     /// Print JSON.
@@ -232,10 +232,10 @@ pub struct TraceArgs {
 
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Run, tree, or file of `inspect --json`.
+    /// Directory of a run, a tree, or a file of `inspect --json`.
     ///
-    /// Two runs: all figures that both have. Two inspections: the layouts and their modelled costs.
-    /// Two trees: grep tests in turn.
+    /// Two runs: compares all figures that both have. Two inspections: compares the layouts and
+    /// their modelled costs. Two trees: runs grep tests in turn.
     #[arg(add = ArgValueCandidates::new(complete::runs))]
     pub a: PathBuf,
     /// Another of the same kind.

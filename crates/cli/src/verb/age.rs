@@ -383,13 +383,13 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
     Ok(kept)
 }
 
-/// Whether the workload replays a recording. Its set-up can be a few files or none, so a turnover,
-/// which divides by the bytes of set-up, says nothing.
+/// Whether the workload replays a recording. A turnover divides by the bytes of set-up. A recording
+/// has few such bytes or none, so its turnover says nothing.
 fn is_recording(plan: &Plan) -> bool {
     plan.workload.kind == WorkloadKind::Replay
 }
 
-/// In: the plan; `chains` of an engine.
+/// Prints the ages that were reached. `chains`: the requests to the drives of a garden.
 fn tell(
     (args, plan): (&AgeArgs, &Plan),
     place: &str,

@@ -9,7 +9,7 @@ use senesce_volume::{Custodian, LinuxHost, Registry};
 use super::run::registry_dir;
 use crate::progress::note_wait;
 
-/// This machine. A long wait for another process is printed.
+/// This machine. The host prints a line before a long wait for another process.
 pub fn patient_host() -> LinuxHost {
     LinuxHost { on_wait: note_wait, ..LinuxHost::default() }
 }

@@ -1,4 +1,4 @@
-//! Files of `inspect --json`, for the verbs that read them. The files are untrusted input.
+//! Reads files of `inspect --json`. The files are untrusted input.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -11,7 +11,7 @@ use crate::exit::usage;
 
 /// The largest file that is read, bytes. An inspection without its map has some tens of KiB.
 const LARGEST: usize = 64 << 20;
-/// Bytes at the start of a file that show whether it is text.
+/// The number of bytes at the start of a file. If one of them is 0, the file is not text.
 const HEAD: u64 = 4096;
 
 /// The parts of an inspection that a verb reads.
@@ -31,7 +31,7 @@ pub(super) fn read_inspections<T: Inspected>(path: &Path, verb: &str) -> Result<
     file.by_ref().take(HEAD).read_to_end(&mut head).with_context(failed)?;
     if head.contains(&0) {
         let message = format!("{shown} is no inspection: {verb} reads the output of `senesce inspect --json`");
-        let hint = format!("senesce inspect {shown} --json --no-map > FILE.json");
+        let hint = format!("write one with `senesce inspect {shown} --json --no-map > FILE.json`");
         return Err(usage(message, Some(&hint)));
     }
     let text = read_text(head.chain(file), LARGEST).with_context(failed)?;

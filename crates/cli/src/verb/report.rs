@@ -143,7 +143,7 @@ fn preview(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptio
     Ok(())
 }
 
-/// Prints what the figures of a report lack.
+/// Prints warnings about the figures of a report, for example that no fonts are installed.
 pub fn print_warnings(warnings: &[String]) {
     for warning in warnings {
         eprintln!("senesce: note: {}", Printable::new(warning));
@@ -151,7 +151,7 @@ pub fn print_warnings(warnings: &[String]) {
 }
 
 /// Writes the report of the run in `run` to `out`, and its figures to a directory if there is one.
-/// Returns what the figures lack.
+/// Returns warnings about the figures.
 pub fn write_report(run: &Path, out: &Path, figures: Option<&Path>, options: &ReportOptions) -> Result<Vec<String>> {
     let results = read_results(run)?;
     let html = render_report(&results, options)?;

@@ -78,7 +78,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
             };
             check_program(program, Some(Path::new(".")))?;
             if args.dry_run {
-                // Shows whether this user may trace.
+                // Fails if this user may not trace.
                 BlockTracer::start(&on)?.stop()?;
                 return preview(&args, &on);
             }

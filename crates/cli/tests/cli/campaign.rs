@@ -229,7 +229,7 @@ fn finished_task_with_invalid_cells_is_counted() {
     for number in ["0", "2"] {
         lab.run(["campaign", "task", "c", number, "-q"]).good();
     }
-    // The state of an earlier version has no count: the cells have it.
+    // A state file of an earlier version has no count, so `status` counts the invalid cells.
     let state = lab.path("c/tasks/2/task.json");
     let mut task: Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
     assert_eq!(task.as_object_mut().unwrap().remove("invalid_cells"), Some(0.into()));

@@ -1,4 +1,4 @@
-//! Two inspections against each other.
+//! Comparisons of two inspections.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn lab_of_two(change: impl Fn(&mut Value)) -> Lab {
     lab
 }
 
-/// Twice the cost, another file system.
+/// Doubles the cost, triples the requests, and changes the file system.
 fn age(other: &mut Value) {
     for (key, factor) in [("seconds_per_gib", 2.0), ("requests", 3.0)] {
         let value = &mut other["costs"][0][key]["as_it_lies"];

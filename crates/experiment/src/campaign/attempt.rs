@@ -47,8 +47,8 @@ pub struct TaskState {
     /// Why it failed. `None`: it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The number of invalid cells of the result. `None`: it is not finished, its cells cannot be
-    /// read, or an earlier version wrote the file.
+    /// The number of invalid cells of the result. `None`: the task is not finished, its cells
+    /// cannot be read, or an earlier version wrote the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid_cells: Option<u64>,
 }

@@ -35,7 +35,7 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Whether the tasks become one run.
+    /// Whether a merge joins the tasks into one run.
     fn is_joined(&self, partial: bool) -> bool {
         self.conflicts.is_empty() && (self.missing.1 == 0 || partial) && self.tasks > 0
     }
@@ -80,7 +80,7 @@ pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
 pub fn preview_merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
     let path = campaign.paths.merge_lock();
     match File::open(&path) {
-        // Released at once, so that a merge can start meanwhile.
+        // Releases the lock immediately, so that a merge can start during the preview.
         Ok(file) => drop(lock(campaign, file)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::io("open", &path)(error)),
@@ -94,7 +94,7 @@ pub fn preview_merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error
     Ok(merged)
 }
 
-/// The lock of a merge: two would write the same files. The kernel releases it after a kill.
+/// Locks a merge: two merges would write the same files. The kernel releases the lock after a kill.
 fn lock(campaign: &Campaign, file: File) -> Result<File, Error> {
     match file.try_lock() {
         Ok(()) => Ok(file),

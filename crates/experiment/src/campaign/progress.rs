@@ -66,7 +66,7 @@ pub struct Failed {
 
 impl Progress {
     /// Collects the progress. Changes nothing. Cost: lists two directories, and reads the state of
-    /// each task that was started. If an earlier version finished a task, it reads its cells, too.
+    /// each task that was started. Also reads the cells of a task that an earlier version finished.
     pub fn collect(campaign: &Campaign, world: &World) -> Result<Self, Error> {
         let count = campaign.count();
         let mut done = numbers_in(&campaign.paths.tasks())?;

@@ -1,8 +1,8 @@
 //! The headline of a page with a baseline: how the age changed.
 //!
-//! The slowdown says how aged a volume is. It is that of the first device which both runs model:
-//! the disk in virtual time comes first. Without one, the measured slowdown counts, if repetitions
-//! and noise allow a finding.
+//! The slowdown shows how aged a volume is. The headline uses the first device that both runs
+//! model. The disk in virtual time comes first. Without a common device, the headline uses the
+//! measured slowdown, if repetitions and noise allow a finding.
 
 use senesce_store::Role;
 
@@ -28,7 +28,7 @@ pub(super) enum Basis<'m> {
     },
     /// Measured slowdowns.
     Measured,
-    /// None.
+    /// No figure of both runs shows the age.
     Unknown { why: String },
 }
 
@@ -58,7 +58,7 @@ impl<'m> Basis<'m> {
         }
     }
 
-    /// ` (measured)`; empty for the device of the other sentences.
+    /// ` on SSD` or ` (measured)`; empty for the main device, which the other sentences also use.
     fn words(&self) -> String {
         match self {
             Self::Modelled { is_main: false, device, .. } => format!(" on {}", short(device)),
@@ -89,7 +89,7 @@ fn why_unknown(model: &Model, old: &Model) -> String {
     };
     let measured = match (model.is_wall_of_memory() || old.is_wall_of_memory(), model.method == old.method) {
         (true, _) => "wall times of memory do not show age",
-        _ if !has_fresh(model) || !has_fresh(old) => "not both runs measured a fresh copy",
+        _ if !has_fresh(model) || !has_fresh(old) => "a run measured no fresh copy",
         (_, false) => "they were read by different methods",
         _ if measured_ratios(model, old).is_empty() => "they measured no common volume",
         _ => "the measured times have too few repetitions, or too much noise, for a finding",
@@ -120,7 +120,7 @@ fn measured_ratios(model: &Model, old: &Model) -> Vec<Change> {
     arms.flat_map(|arm| [Role::Full, Role::Empty].into_iter().filter_map(|role| of(arm, role))).collect()
 }
 
-/// The measured slowdowns that allow a finding, judged.
+/// Judges the measured slowdowns that allow a finding.
 pub(super) fn measured_slowdowns(model: &Model, old: &Model) -> Vec<Change> {
     if model.is_wall_of_memory() || old.is_wall_of_memory() || model.method != old.method {
         return Vec::new();
@@ -140,7 +140,7 @@ pub(super) fn measured_slowdowns(model: &Model, old: &Model) -> Vec<Change> {
     measured_ratios(model, old).into_iter().filter_map(judged).collect()
 }
 
-/// The noise of a ratio that has the noise of both runs.
+/// The noise of a ratio of two runs: the product of the noise of both.
 fn both_bands(new: Option<&Noise>, old: Option<&Noise>) -> Option<Noise> {
     let (new, old) = (new?, old?);
     Some(Noise { low: 1.0, high: new.factor() * old.factor(), figures: new.figures.min(old.figures) })
@@ -240,7 +240,7 @@ mod tests {
 
     fn said(new: &Model, old: &Model) -> String {
         let basis = Basis::find(new, old);
-        // Any figure in common: without one, there is nothing to say.
+        // Adds a figure in common: without one, `sentence` compares nothing.
         let mut changes = super::super::changes(new, old, &basis);
         changes.extend(measured_ratios(new, old).pop().map(|change| Change { figure: "other".to_owned(), ..change }));
         sentence(new, &changes, None, &basis)
@@ -326,6 +326,6 @@ mod tests {
         let mut old = measured(&results, ratio(2.0, 1.0, 1), None);
         old.slowdown.clear();
         old.modelled.insert("model: SSD".to_owned(), Lines::new());
-        assert_eq!(why_unknown(&new, &old), "this run has no device model, and not both runs measured a fresh copy");
+        assert_eq!(why_unknown(&new, &old), "this run has no device model, and a run measured no fresh copy");
     }
 }

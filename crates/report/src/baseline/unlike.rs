@@ -26,8 +26,8 @@ impl Unlike {
         format!("{} → {}", shown(&self.before), shown(&self.now))
     }
 
-    /// Whether it is input: seed, history or workload. Another seed or history has other results
-    /// without a cause. Options of mkfs and of the measurement are no input.
+    /// Whether it is input: seed, history or workload. Another seed or history alone changes the
+    /// results. Options of mkfs and of the measurement are no input.
     fn is_input(&self) -> bool {
         let is_of = |table: &&str| self.key.starts_with(*table);
         self.key == "plan.seed" || ["history", "workload", "log", "trace"].iter().any(is_of)

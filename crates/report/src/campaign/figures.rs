@@ -64,7 +64,7 @@ pub(super) struct Atlas {
     pub releases: BTreeMap<String, BTreeSet<String>>,
     /// Arms without a slowdown, and why.
     pub failed: Vec<(String, String)>,
-    /// Arms with a slowdown and an invalid cell: the first one with its reason.
+    /// Arms that have a slowdown and an invalid cell, each with its first such cell and the reason.
     pub partly_invalid: Vec<(String, String)>,
 }
 

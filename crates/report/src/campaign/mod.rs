@@ -82,7 +82,7 @@ fn warnings(atlas: &Atlas) -> Vec<String> {
     });
     let invalid = atlas.partly_invalid.first().map(|(arm, cell)| {
         format!(
-            "{} invalid results (the first: {arm}, {}). Their other cells are valid, and their slowdown counts.",
+            "{} invalid results (the first: {arm}, {}). Their other cells are valid, and their slowdowns are included.",
             number(&atlas.partly_invalid),
             shortened_reason(cell)
         )

@@ -109,7 +109,7 @@ pub(crate) fn draw_named_heights(
     }
 }
 
-/// The ticks with a label, if every `least`th fits: the ends of the axis are among them if their
+/// The ticks with a label, if only every `least`th label fits. Labels the ends of the axis if their
 /// distance allows it. On a logarithmic axis, decades come before the ticks between them.
 fn labelled(axis: &Axis, ticks: Vec<f64>, least: usize, y: impl Fn(f64) -> f64) -> Vec<f64> {
     let parts = ticks.len().saturating_sub(1);

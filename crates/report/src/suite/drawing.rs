@@ -19,7 +19,7 @@ const MARGIN: (f64, f64, f64) = (44.0, 26.0, 30.0);
 const NARROW: f64 = 358.0;
 const SIDES: (f64, f64) = (86.0, 12.0);
 const ROW: f64 = 18.0;
-/// The width of a share, px.
+/// The width of the label of a share, px.
 const LABEL: f64 = 30.0;
 /// The widest range of the axis: one outlier must not flatten all other dots.
 const ENDS: (f64, f64) = (0.02, 50.0);
@@ -213,7 +213,7 @@ impl Drawing<'_> {
                     let (low, high) = (x(bar.low), x(bar.high));
                     let top = y - 3.0;
                     let _ = write!(svg, r#"<path class="whisker" d="M{low:.1},{top:.1}v6m0,-3H{high:.1}m0,-3v6"/>"#);
-                    // At the side without the fresh dot, if there is space.
+                    // The label is on the side without the fresh dot, if there is space.
                     let fresh = fresh.as_ref().map_or(bar.ratio, |fresh| fresh.ratio);
                     let (least, most) = (x(bar.low.min(fresh)) - 8.0, x(bar.high.max(fresh)) + 8.0);
                     let is_left = bar.ratio < fresh && least > left + LABEL || most > right - LABEL;

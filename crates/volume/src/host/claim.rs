@@ -259,7 +259,7 @@ impl ReleaseTries {
 }
 
 /// See [`Host::await_release`](super::Host::await_release). Calls `note` with a sentence before it
-/// waits for a process with a mount of its own.
+/// waits for a process that has a copy of the mount.
 pub(super) fn await_release(
     device: &Path,
     tries: ReleaseTries,

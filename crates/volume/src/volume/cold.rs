@@ -71,8 +71,8 @@ impl Volume {
                 // volume.
                 server.lock().drop_device_cache()?;
                 self.mount()?;
-                // A mount reads the journal, whose head is not at the same place in two runs. Reads
-                // after it must not depend on where the platter then stands.
+                // A mount reads the journal. The address of the journal's head differs between two
+                // runs, and so does the position of the platter. Later reads must not depend on it.
                 server.lock().drop_device_cache()?;
                 Ok(ColdReport {
                     description: "remount+direct-io (disk in virtual time)".to_owned(),

@@ -45,7 +45,7 @@ pub fn bundle(args: BundleArgs) -> Result<()> {
     let out = args.out.clone().map_or_else(|| default_name(&args.run), Ok)?;
     check_new_files([&Some(out.clone())])?;
     if !cfg!(feature = "png-pdf") {
-        let message = "bundles have figures as PDF: this program was built without PNG and PDF".to_owned();
+        let message = "a bundle needs figures as PDF, and this program was built without PNG and PDF".to_owned();
         let hint = Some("build it with `make build`, and use target/release/senesce".to_owned());
         return Err(Failure { kind: ErrorKind::Environment, message, hint }.into());
     }

@@ -28,7 +28,7 @@ pub struct StatusDocument {
     name: String,
     tasks: u64,
     done: u64,
-    /// Finished tasks with invalid cells. Their invalid figures are left out of the merge.
+    /// Finished tasks with invalid cells. A merge leaves out the figures of these cells.
     invalid: Vec<InvalidTask>,
     running: Vec<RunningTask>,
     failed: Vec<FailedTask>,
@@ -124,7 +124,7 @@ fn to_json(status: &StatusDocument) -> serde_json::Value {
     document(CAMPAIGN_STATUS_SCHEMA, status)
 }
 
-/// `dir`: the directory of the campaign as a word of a shell.
+/// `dir`: the directory of the campaign, quoted for a shell.
 fn render(status: &StatusDocument, dir: &str, now: i64) -> String {
     let mut text = format!("campaign {}: {} of {} tasks done", status.name, status.done, status.tasks);
     if !status.invalid.is_empty() {

@@ -138,7 +138,7 @@ pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, arg
 pub(in crate::verb) struct Missing {
     /// Arm, volume, checkpoint.
     of: Vec<String>,
-    /// The reason.
+    /// Why the cell is not compared.
     reason: String,
 }
 

@@ -76,8 +76,8 @@ impl Scope<'_> {
     }
 }
 
-/// Judges the rows that belong to the gate, and writes the outcome into each. What one side lacks
-/// is undecided.
+/// Judges the rows that belong to the gate, and writes the outcome into each. A cell that one side
+/// lacks is undecided.
 ///
 /// Errors: no row belongs to the gate. A gate without figures must not pass.
 pub(super) fn judge(rows: &mut [Row], missing: &[Missing], scope: Scope<'_>, limit: FailIf) -> Result<Gate> {

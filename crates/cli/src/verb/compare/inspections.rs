@@ -1,4 +1,4 @@
-//! The figures of two inspections: two layouts against each other. The files are untrusted input.
+//! Compares the layouts of two inspections. The files are untrusted input.
 
 use std::path::Path;
 
@@ -127,8 +127,8 @@ impl Document {
 
 /// The figures that both inspections have, and the facts in which the inspections differ.
 ///
-/// Errors: a file is no inspection, or has several; an option has an effect on runs only; the
-/// inspections have no figure in common that is selected.
+/// Errors: a file holds no inspection or several ones; an option has an effect on runs only; no
+/// selected figure is in both inspections.
 pub(super) fn compare_inspections(args: &CompareArgs) -> Result<(Vec<Row>, Vec<Unlike>)> {
     if args.select.all || !args.select.role.is_empty() || !args.select.arm.is_empty() {
         let message = "--all, --role and --arm have an effect on runs only, and these are inspections";

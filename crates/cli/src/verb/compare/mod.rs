@@ -1,4 +1,4 @@
-//! `senesce compare`: two runs, two inspections, or two trees, against each other.
+//! `senesce compare`: compares two runs, two inspections or two trees.
 
 pub(super) mod figures;
 pub(super) mod gate;
@@ -48,7 +48,7 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
     gate: &'a Option<Gate>,
     /// The figures of both sides.
     rows: &'a [Row],
-    /// What the comparison does not cover, in sentences.
+    /// The limits of the comparison, as sentences.
     notes: &'a [String],
     /// Cells that are not compared, because one side lacks them.
     missing: &'a [Missing],
@@ -60,7 +60,7 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
 /// `ratio_high`, `test`, `outliers_a`, `outliers_b`) are absent if the median of A is 0.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Row {
-    /// Arm, volume, checkpoint. Of inspections, `tree`. Absent for trees that were read.
+    /// Arm, volume, checkpoint. For inspections: `tree`. Absent for two trees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::verb) of: Vec<String>,
     /// The figure with its unit.

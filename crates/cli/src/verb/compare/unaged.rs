@@ -1,7 +1,7 @@
-//! Volumes that two runs have in common before any aging only.
+//! Finds volumes that two runs share only in the state before aging.
 //!
-//! Two runs are compared at the last checkpoint that both have. If that is 0, the figures are those
-//! of a first state, and say nothing about aging.
+//! Two runs are compared at the last checkpoint that both have. If that is 0, the figures are of
+//! the state before aging, and say nothing about aging.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use super::{Row, figures::Missing};
 /// A message names at most this number of volumes.
 const NAMED: usize = 5;
 
-/// The aged volumes whose figures are compared at checkpoint 0 only, although one of the runs has a
-/// cell of a later checkpoint, valid or not. The reasons call the runs by these names.
+/// The aged volumes that are compared at checkpoint 0 only, although one of the runs has a later
+/// cell of them, valid or not. The reasons contain `name_a` and `name_b` as the names of the runs.
 pub(in crate::verb) fn find_unaged(
     rows: &[Row],
     (a, name_a): (&Results, &str),
@@ -38,7 +38,7 @@ pub(in crate::verb) fn find_unaged(
     unaged.collect()
 }
 
-/// The volumes of `unaged` that `missing` does not name.
+/// Adds the volumes of `unaged` to `missing`, except those that it already names.
 pub(in crate::verb) fn add_unaged(missing: &mut Vec<Missing>, unaged: Vec<Missing>) {
     for found in unaged {
         if !missing.iter().any(|known| known.of().get(..2) == found.of().get(..2)) {

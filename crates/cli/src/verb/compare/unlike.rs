@@ -21,7 +21,7 @@ const ROLES: [&str; 3] = ["full", "empty", "unaged"];
 /// A circumstance in which two runs differ.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::verb) struct Unlike {
-    /// `kernel`, `file system`, `device`, `machine`, `load`, `senesce` or `plan`. Of inspections
+    /// `kernel`, `file system`, `device`, `machine`, `load`, `senesce` or `plan`. For inspections
     /// also `tree`.
     pub(in crate::verb) group: &'static str,
     /// Its key.

@@ -45,7 +45,7 @@ impl Order {
     }
 }
 
-/// Checks an inspection in a guest, and returns the name of the image for it.
+/// Checks that a guest can inspect the image, and returns the name of the image in the guest.
 ///
 /// Errors: there is no guest kernel, or it does not see the image.
 pub fn check_inspection(args: &InspectArgs) -> Result<String> {
@@ -64,7 +64,7 @@ pub fn check_inspection(args: &InspectArgs) -> Result<String> {
     })
 }
 
-/// Inspects the image `args.path` in a guest. Out: the figures as JSON.
+/// Inspects the image `args.path` in a guest. Returns the figures as JSON.
 ///
 /// Errors: those of [`check_inspection`]; the command in the guest fails.
 pub fn inspect(args: &InspectArgs, medium: Option<Medium>, has_map: bool, quiet: bool) -> Result<serde_json::Value> {
