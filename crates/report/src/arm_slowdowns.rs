@@ -28,11 +28,10 @@ pub(crate) struct Slowdowns<'m> {
 /// Volumes of one arm that have no slowdown at the checkpoint.
 pub(crate) struct Missing<'m> {
     pub(crate) arm: &'m str,
-    pub(crate) roles: Vec<Role>,
+    /// The volumes, each with [`NO_RESULT`] or [`NOT_MEASURED`].
+    pub(crate) volumes: Vec<(Role, &'static str)>,
     /// Whether no volume of the arm has one.
     pub(crate) is_whole: bool,
-    /// [`NO_RESULT`] or [`NOT_MEASURED`].
-    pub(crate) why: &'static str,
 }
 
 pub(crate) const NO_RESULT: &str = "no valid result";
@@ -52,27 +51,40 @@ impl<'m> Missing<'m> {
         }
         let has_figure = |role: &Role| lines.get(&key(*role)).is_some_and(|line| line.contains_key(&pulls));
         let is_expected = |role: &Role| lines.contains_key(&key(*role)) || is_invalid(*role);
-        let roles: Vec<Role> = aged.into_iter().filter(|role| is_expected(role) && !has_figure(role)).collect();
-        let has_cell = |role: Role| {
-            let mut cells = model.results.cells.iter();
-            cells.any(|cell| cell.key.arm == arm && cell.key.role == role && cell.key.pulls == pulls)
-        };
-        let was_measured = is_invalid(Role::Unaged) || roles.iter().any(|role| is_invalid(*role) || has_cell(*role));
-        let why = if was_measured { NO_RESULT } else { NOT_MEASURED };
-        (!roles.is_empty()).then(|| Self { arm, roles, is_whole: !aged.iter().any(has_figure), why })
+        // A valid cell without a figure was not measured: the plan has no such test there.
+        let has_bad_cell = |role: Role| is_invalid(Role::Unaged) || is_invalid(role);
+        let with_reason = |role: Role| (role, if has_bad_cell(role) { NO_RESULT } else { NOT_MEASURED });
+        let without = aged.into_iter().filter(|role| is_expected(role) && !has_figure(role));
+        let volumes: Vec<_> = without.map(with_reason).collect();
+        (!volumes.is_empty()).then(|| Self { arm, volumes, is_whole: !aged.iter().any(has_figure) })
     }
 
-    /// `ext4`, or `ext4 (nearly full)` if its other volume has a slowdown.
-    fn name(&self) -> String {
-        match self.is_whole {
-            true => self.arm.to_owned(),
-            false => format!("{} ({})", self.arm, self.volumes()),
+    /// The reason, if it is the same for all volumes of the arm.
+    pub(crate) fn reason_of_all(&self) -> Option<&'static str> {
+        let (_, first) = *self.volumes.first()?;
+        (self.is_whole && self.volumes.iter().all(|(_, why)| *why == first)).then_some(first)
+    }
+
+    /// `ext4`, or `ext4 (nearly full)` if this is not the reason of its other volume; `None` if it
+    /// is that of no volume.
+    fn name(&self, why: &str) -> Option<String> {
+        match self.reason_of_all() {
+            Some(all) => (all == why).then(|| self.arm.to_owned()),
+            None => Some(format!("{} ({})", self.arm, self.names(why)?)),
         }
     }
 
-    /// `nearly full`.
-    pub(crate) fn volumes(&self) -> String {
-        list(&self.roles.iter().map(|role| words(*role).to_owned()).collect::<Vec<_>>())
+    /// The volumes with this reason: `nearly full`; `None` without one.
+    fn names(&self, why: &str) -> Option<String> {
+        let of_reason = self.volumes.iter().filter(|(_, reason)| *reason == why);
+        let names: Vec<_> = of_reason.map(|(role, _)| words(*role).to_owned()).collect();
+        (!names.is_empty()).then(|| list(&names))
+    }
+
+    /// `nearly full: no valid result`, and the same for volumes that were not measured.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let of = |why| Some(format!("{}: {why}", self.names(why)?));
+        [NO_RESULT, NOT_MEASURED].into_iter().filter_map(of).collect()
     }
 }
 
@@ -186,8 +198,7 @@ impl<'m> Slowdowns<'m> {
     /// measured; empty if every volume has a slowdown.
     pub(crate) fn missing_words(&self, model: &Model) -> Vec<String> {
         let of = |why: &str| {
-            let names: Vec<String> =
-                self.missing.iter().filter(|missing| missing.why == why).map(Missing::name).collect();
+            let names: Vec<String> = self.missing.iter().filter_map(|missing| missing.name(why)).collect();
             (!names.is_empty()).then(|| format!("{why} at {} {}: {}", count(self.at), model.unit, list(&names)))
         };
         [NO_RESULT, NOT_MEASURED].into_iter().filter_map(of).collect()

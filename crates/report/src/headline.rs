@@ -9,7 +9,7 @@
 
 use senesce_store::Role;
 
-use crate::arm_slowdowns::{OfArm, Slowdowns};
+use crate::arm_slowdowns::{Missing, OfArm, Slowdowns};
 use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, figure, list, number};
@@ -126,12 +126,15 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
 /// The key figures of one device, then the arms without a result.
 fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) -> Vec<KeyFigure> {
     const NONE: &str = "–";
+    let dashes = |missing: &Missing| -> Vec<(String, &'static str)> {
+        missing.volumes.iter().map(|(role, _)| (NONE.to_owned(), words(*role))).collect()
+    };
     let missing_of = |arm: &str| slowdowns.missing.iter().find(|missing| missing.arm == arm);
     let shown = slowdowns.arms.iter().map(|arm| {
         let (mut factors, mut notes) = (arm.named_factors(), vec![arm.costs(costs)]);
         if let Some(missing) = missing_of(arm.arm) {
-            factors.extend(missing.roles.iter().map(|role| (NONE.to_owned(), words(*role))));
-            notes.push(format!("{}: {}", missing.volumes(), missing.why));
+            factors.extend(dashes(missing));
+            notes.extend(missing.notes());
         }
         notes.retain(|note| !note.is_empty());
         KeyFigure {
@@ -142,12 +145,12 @@ fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) 
             is_difference: arm.is_slower(model),
         }
     });
-    let without = slowdowns.missing.iter().filter(|missing| missing.is_whole).map(|missing| KeyFigure {
-        arm: missing.arm.to_owned(),
-        factors: vec![(NONE.to_owned(), "")],
-        device: device.to_owned(),
-        cost: format!("{} at {} {}", missing.why, count(slowdowns.at), model.unit),
-        is_difference: false,
+    let without = slowdowns.missing.iter().filter(|missing| missing.is_whole).map(|missing| {
+        let (factors, cost) = match missing.reason_of_all() {
+            Some(why) => (vec![(NONE.to_owned(), "")], format!("{why} at {} {}", count(slowdowns.at), model.unit)),
+            None => (dashes(missing), missing.notes().join("; ")),
+        };
+        KeyFigure { arm: missing.arm.to_owned(), factors, device: device.to_owned(), cost, is_difference: false }
     });
     shown.chain(without).collect()
 }

@@ -194,7 +194,8 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
         }
     }
     assert!(headline(&model)[0].ends_with("; not measured at 1,000 pulls: ext4."), "{:?}", headline(&model));
-    model.invalid.insert(("ext4".to_owned(), Role::Full, 1000), "in use".to_owned());
+    let invalid = [Role::Full, Role::Empty].map(|role| (("ext4".to_owned(), role, 1000), "in use".to_owned()));
+    model.invalid.extend(invalid);
     let said = headline(&model);
     assert_eq!(
         said[0],
@@ -301,8 +302,7 @@ fn device_without_the_last_checkpoint_has_no_earlier_figure() {
     let of_ssd = said.iter().find(|sentence| sentence.starts_with("On a modelled SSD")).unwrap();
     assert_eq!(
         of_ssd,
-        "On a modelled SSD: xfs 1.5× (roomy); no valid result at 1,000 pulls: xfs (nearly full); not measured at 1,000 \
-         pulls: ext4."
+        "On a modelled SSD: xfs 1.5× (roomy); not measured at 1,000 pulls: xfs (nearly full) and ext4."
     );
     let of_ssd: Vec<_> = tiles(&model).into_iter().filter(|tile| tile.0.starts_with("SSD")).collect();
     let shown: Vec<_> = of_ssd.iter().map(|(_, arm, factors, _)| (arm.as_str(), factors.as_str())).collect();
@@ -310,4 +310,24 @@ fn device_without_the_last_checkpoint_has_no_earlier_figure() {
     model.arms.retain(|(arm, _)| arm == "ext4");
     let of_ssd = tiles(&model).pop().unwrap();
     assert_eq!((of_ssd.2.as_str(), of_ssd.3.as_str()), ("–", "not measured at 1,000 pulls"));
+}
+
+#[test]
+fn volumes_of_an_arm_have_their_own_reasons() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "ext4", [5.0, 4.0], [1.0, 1.0], N_1, Some(1.1));
+    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
+        for (_, line) in lines.iter_mut().filter(|((arm, _), _)| arm == "ext4") {
+            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
+        }
+    }
+    model.invalid.insert(("ext4".to_owned(), Role::Empty, 1000), "in use".to_owned());
+    let lead = headline(&model).swap_remove(0);
+    let end = "; no valid result at 1,000 pulls: ext4 (roomy); not measured at 1,000 pulls: ext4 (nearly full).";
+    assert!(lead.ends_with(end), "{lead}");
+    let (_, arm, factors, cost) = tiles(&model).remove(1);
+    assert_eq!((arm.as_str(), factors.as_str()), ("ext4", "– nearly full, – roomy"));
+    assert_eq!(cost, "roomy: no valid result; nearly full: not measured");
 }
