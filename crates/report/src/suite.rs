@@ -92,6 +92,11 @@ fn names(entries: &Json, key: &str) -> Vec<String> {
     names
 }
 
+/// `1 case`, `4 cases`.
+fn cases(all: usize) -> String {
+    format!("{all} case{}", if all == 1 { "" } else { "s" })
+}
+
 /// `71%`.
 fn share(ratio: f64) -> String {
     match ratio.is_finite() {
@@ -116,6 +121,26 @@ struct Bar {
     high: f64,
 }
 
+/// The rate of an aged volume over that of its own fresh volume.
+struct Own {
+    ratio: f64,
+    /// Whether both have enough runs to be compared. With fewer, the interval says nothing.
+    is_compared: bool,
+    /// Whether they differ beyond chance.
+    differs: bool,
+}
+
+impl Own {
+    /// `None`: one of them has no rate.
+    fn of(entry: &Json) -> Option<Self> {
+        let own = &entry["own"];
+        let at = |key: &str| own[key].as_f64().filter(|value| value.is_finite());
+        let (ratio, low, high) = (at("ratio")?, at("low")?, at("high")?);
+        let is_compared = own["p"].is_number();
+        Some(Self { ratio, is_compared, differs: is_compared && !(low..=high).contains(&1.0) })
+    }
+}
+
 impl<'a> Page<'a> {
     fn read(results: &'a Json) -> Self {
         let of = |key| names(&results["figures"], key);
@@ -138,21 +163,23 @@ impl<'a> Page<'a> {
         let mut verdicts = Vec::new();
         let aged = list(&self.results["figures"]).filter(|entry| entry["state"] != "fresh");
         let worst = aged
-            .filter_map(|entry| Some((entry["own"]["ratio"].as_f64()?, entry)))
-            .min_by(|(one, _), (other, _)| one.total_cmp(other));
-        if let Some((ratio, entry)) = worst {
+            .filter_map(|entry| Some((Own::of(entry)?, entry)))
+            .min_by(|(one, _), (other, _)| one.ratio.total_cmp(&other.ratio));
+        if let Some((own, entry)) = worst {
             let at = |key: &str| share(entry["own"][key].as_f64().unwrap_or(f64::NAN));
             let (file_system, personality) = (text(&entry["file_system"]), text(&entry["personality"]));
             let state = text(&entry["state"]);
-            verdicts.push(match ratio < 1.0 {
-                true => format!(
-                    "Aging costs {personality} on {file_system} most: aged by {state}, it reaches {} of its fresh rate \
-                     (95%: {} to {}).",
-                    share(ratio),
+            let reaches = format!("aged by {state}, it reaches {} of its fresh rate", share(own.ratio));
+            verdicts.push(match (own.ratio < 1.0, own.differs) {
+                (true, true) => format!(
+                    "Aging costs {personality} on {file_system} most: {reaches} (95%: {} to {}).",
                     at("low"),
                     at("high"),
                 ),
-                false => "No personality is slower on an aged volume.".to_owned(),
+                (true, false) => format!(
+                    "No loss of rate is beyond chance. The largest is that of {personality} on {file_system}: {reaches}."
+                ),
+                (false, _) => "No personality is slower on an aged volume.".to_owned(),
             });
         }
         let rankings = || list(&self.results["rankings"]);
@@ -161,13 +188,15 @@ impl<'a> Page<'a> {
         if rankings().next().is_some() {
             let (all, sure) = (rankings().count(), rankings().filter(is_sure).count());
             verdicts.push(match (changed, sure) {
-                (0, _) => format!("Aging changes the order of the file systems in none of {all} cases."),
+                (0, _) => format!("Aging changes the order of the file systems in none of {}.", cases(all)),
                 (_, 0) => format!(
-                    "Aging changes no order of the file systems beyond chance: in {changed} of {all} cases the order differs, \
-                     but chance may explain it."
+                    "Aging changes no order of the file systems beyond chance: in {changed} of {} the order differs, but \
+                     chance may explain it.",
+                    cases(all)
                 ),
                 _ => format!(
-                    "Aging changes the order of the file systems in {changed} of {all} cases, {sure} of them beyond chance."
+                    "Aging changes the order of the file systems in {changed} of {}, {sure} of them beyond chance.",
+                    cases(all)
                 ),
             });
         }
@@ -178,14 +207,16 @@ impl<'a> Page<'a> {
         verdicts
     }
 
-    /// The aged volumes whose rate does not differ from their own fresh rate, as a sentence.
+    /// The pairs of which each aged volume was compared, and none differs from its own fresh rate,
+    /// as a sentence.
     fn unchanged(&self) -> Option<String> {
         const MOST: usize = 4;
         let aged = || self.states.iter().filter(|state| *state != "fresh");
         let is_alike = |personality: &str, file_system: &str| {
-            let has_own = |state: &String| self.entry(personality, file_system, state)["own"]["ratio"].is_number();
-            aged().any(has_own) && aged().all(|state| self.difference(personality, file_system, state).is_none())
+            let mut owns = aged().map(|state| Own::of(self.entry(personality, file_system, state)));
+            owns.all(|own| own.is_some_and(|own| own.is_compared && !own.differs))
         };
+        aged().next()?;
         let pairs = self.personalities.iter().flat_map(|name| self.file_systems.iter().map(move |fs| (name, fs)));
         let alike = pairs.filter(|(personality, file_system)| is_alike(personality, file_system));
         let mut names: Vec<String> =
@@ -198,13 +229,11 @@ impl<'a> Page<'a> {
         (!names.is_empty()).then(|| format!("No measurable difference after aging: {}.", crate::format::list(&names)))
     }
 
-    /// The share of its own fresh rate that an aged volume reaches: `71%`. `None` if its interval
-    /// includes 100%.
+    /// The share of its own fresh rate that an aged volume reaches: `71%`. `None` if it does not
+    /// differ beyond chance.
     fn difference(&self, personality: &str, file_system: &str, state: &str) -> Option<String> {
-        let own = &self.entry(personality, file_system, state)["own"];
-        let at = |key: &str| own[key].as_f64().filter(|value| value.is_finite());
-        let (ratio, low, high) = (at("ratio")?, at("low")?, at("high")?);
-        (state != "fresh" && !(low..=high).contains(&1.0)).then(|| share(ratio))
+        let own = Own::of(self.entry(personality, file_system, state))?;
+        (state != "fresh" && own.differs).then(|| share(own.ratio))
     }
 
     /// The largest loss of rate of each personality, relative to its own fresh volume. At
@@ -214,20 +243,17 @@ impl<'a> Page<'a> {
         let worst = |personality: &String| {
             let aged = list(&self.results["figures"])
                 .filter(|entry| entry["state"] != "fresh" && entry["personality"] == personality.as_str());
-            aged.filter_map(|entry| Some((entry["own"]["ratio"].as_f64().filter(|ratio| ratio.is_finite())?, entry)))
-                .min_by(|(one, _), (other, _)| one.total_cmp(other))
+            aged.filter_map(|entry| Some((Own::of(entry)?, entry)))
+                .min_by(|(one, _), (other, _)| one.ratio.total_cmp(&other.ratio))
         };
         let mut found: Vec<_> = self.personalities.iter().filter_map(worst).collect();
-        found.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        let tile = |(ratio, entry): &(f64, &Json)| {
-            let own = &entry["own"];
-            let includes_one =
-                own["low"].as_f64().is_none_or(|low| low <= 1.0) && own["high"].as_f64().is_none_or(|high| high >= 1.0);
+        found.sort_by(|(one, _), (other, _)| one.ratio.total_cmp(&other.ratio));
+        let tile = |(own, entry): &(Own, &Json)| {
             context! {
-                share => share(*ratio),
+                share => share(own.ratio),
                 name => format!("{} on {}", text(&entry["personality"]), text(&entry["file_system"])),
                 aged => format!("of its own fresh rate, aged by {}", text(&entry["state"])),
-                is_difference => !includes_one,
+                is_difference => own.differs,
             }
         };
         found.iter().take(MOST).map(tile).collect()

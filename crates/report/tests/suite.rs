@@ -78,6 +78,38 @@ fn differences_within_chance_are_no_changes() {
 }
 
 #[test]
+fn too_few_runs_show_no_difference() {
+    let mut suite = sample::suite();
+    suite["plan"]["runs"] = json!(1);
+    for figure in suite["figures"].as_array_mut().unwrap().iter_mut().filter(|figure| figure["own"].is_object()) {
+        let own = &mut figure["own"];
+        // One run has no interval, so that each ratio would exclude 1.
+        (own["low"], own["high"], own["p"]) = (own["ratio"].clone(), own["ratio"].clone(), json!(null));
+    }
+    suite["rankings"].as_array_mut().unwrap().truncate(1);
+    let page = render_suite(&suite, &SuiteOptions::default()).unwrap();
+    let page = page.split("id=\"senesce-data\"").next().unwrap();
+    assert_eq!(page.matches("\"tick of-own\"").count(), 0, "{page}");
+    assert_eq!(page.matches("<li class=\"muted\">").count(), 2, "both tiles: {page}");
+    let lead = "No loss of rate is beyond chance. The largest is that of varmail on xfs: aged by agrawal, it reaches 25% \
+                of its fresh rate.";
+    assert!(page.contains(lead) && page.contains(" in 1 of 1 case, 1 of them beyond chance."), "{page}");
+    assert!(!page.contains("No measurable difference after aging"), "nothing was compared: {page}");
+}
+
+#[test]
+fn pair_with_a_failed_state_is_not_alike() {
+    let mut suite = sample::suite();
+    for figure in suite["figures"].as_array_mut().unwrap().iter_mut().filter(|figure| figure["own"].is_object()) {
+        figure["own"] = json!({ "ratio": 0.98, "low": 0.94, "high": 1.03, "p": 0.4 });
+    }
+    let page = render_suite(&suite, &SuiteOptions::default()).unwrap();
+    // The image of btrfs could not be made for one profile.
+    let alike = "No measurable difference after aging: varmail on ext4, varmail on xfs, oltp on ext4 and oltp on xfs.";
+    assert!(page.contains(alike), "{page}");
+}
+
+#[test]
 fn ratio_beyond_the_axis_is_written() {
     let mut suite = sample::suite();
     let page = |suite: &serde_json::Value| render_suite(suite, &SuiteOptions::default()).unwrap();
