@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use senesce_store::{CellKey, CureRow, Role};
 
-use crate::arm_slowdowns::NO_RESULT;
+use crate::arm_slowdowns::{NO_RESULT, NOT_MEASURED};
 use crate::cures::read_seconds;
 use crate::format::{count, list, two_digits};
 use crate::headline::{KeyFigure, on_device};
@@ -48,7 +48,7 @@ enum Effect {
 pub(crate) fn cure_headline(model: &Model) -> Vec<String> {
     let Some((costs, device, is_measured)) = costs(model) else { return Vec::new() };
     let mut cured = last_cures(model, &costs, is_measured);
-    let Some(at) = keep_last(model, &mut cured) else { return Vec::new() };
+    let Some(at) = keep_last(&mut cured) else { return Vec::new() };
     let mut sentences = vec![gain_sentence(model, &cured, at, &device)];
     sentences.extend(fresh_sentence(&cured));
     sentences
@@ -58,7 +58,7 @@ pub(crate) fn cure_headline(model: &Model) -> Vec<String> {
 pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
     let Some((costs, device, is_measured)) = costs(model) else { return Vec::new() };
     let mut cured = last_cures(model, &costs, is_measured);
-    let Some(at) = keep_last(model, &mut cured) else { return Vec::new() };
+    let Some(at) = keep_last(&mut cured) else { return Vec::new() };
     let device = device.trim_start_matches("a ");
     let figure = |cured: &Cured<'_>| KeyFigure {
         arm: cured.name.to_owned(),
@@ -67,22 +67,21 @@ pub(crate) fn cure_key_figures(model: &Model) -> Vec<KeyFigure> {
         cost: String::new(),
         is_difference: cured.effect != Effect::None,
     };
-    let without = missing(model, &cured, at).into_iter().map(|arm| KeyFigure {
+    let without = missing(model, &cured, at).into_iter().map(|(arm, why)| KeyFigure {
         arm: arm.to_owned(),
         factors: vec![("–".to_owned(), "")],
         device: format!("after its cure, {device}"),
-        cost: no_result(model, at),
+        cost: missing_words(model, why, at),
         is_difference: false,
     });
     cured.iter().map(figure).chain(without).collect()
 }
 
-/// Removes a cure of an earlier checkpoint if its arm is invalid at the last checkpoint: an earlier
-/// figure must not replace the missing one. Sorts by gain, the largest first. Returns the last
-/// checkpoint; `None` without cures.
-fn keep_last(model: &Model, cured: &mut Vec<Cured<'_>>) -> Option<u64> {
+/// Keeps only the cures of the last checkpoint: an earlier figure must not replace a missing one.
+/// Sorts by gain, the largest first. Returns the checkpoint; `None` without cures.
+fn keep_last(cured: &mut Vec<Cured<'_>>) -> Option<u64> {
     let at = cured.iter().map(|arm| arm.row.key.pulls).max()?;
-    cured.retain(|arm| arm.row.key.pulls == at || !is_invalid(model, arm.name, at));
+    cured.retain(|arm| arm.row.key.pulls == at);
     cured.sort_by(|a, b| b.most_gain().total_cmp(&a.most_gain()));
     Some(at)
 }
@@ -91,20 +90,22 @@ fn is_invalid(model: &Model, arm: &str, pulls: u64) -> bool {
     model.invalid.keys().any(|(name, _, at)| name == arm && *at == pulls)
 }
 
-/// Arms with cures whose cell at this checkpoint is invalid.
-fn missing<'m>(model: &'m Model, cured: &[Cured<'_>], at: u64) -> Vec<&'m str> {
+/// Arms with cures that have no gain at this checkpoint, each with [`NO_RESULT`] or
+/// [`NOT_MEASURED`].
+fn missing<'m>(model: &'m Model, cured: &[Cured<'_>], at: u64) -> Vec<(&'m str, &'static str)> {
     let has_cure = |arm: &str| {
         model.results.cures.iter().any(|row| row.key.arm == arm)
             || model.invalid.keys().any(|(name, role, _)| name == arm && role.is_cured())
     };
     let is_shown = |arm: &str| cured.iter().any(|shown| shown.name == arm);
     let names = model.arms.iter().map(|(arm, _)| arm.as_str());
-    names.filter(|arm| has_cure(arm) && !is_shown(arm) && is_invalid(model, arm, at)).collect()
+    let why = |arm: &str| if is_invalid(model, arm, at) { NO_RESULT } else { NOT_MEASURED };
+    names.filter(|arm| has_cure(arm) && !is_shown(arm)).map(|arm| (arm, why(arm))).collect()
 }
 
 /// `no valid result at 1,000 pulls`.
-fn no_result(model: &Model, at: u64) -> String {
-    format!("{NO_RESULT} at {} {}", count(at), model.unit)
+fn missing_words(model: &Model, why: &str, at: u64) -> String {
+    format!("{why} at {} {}", count(at), model.unit)
 }
 
 /// The largest gain of the last cure of each arm that has one.
@@ -237,10 +238,7 @@ fn unaged_words(cured: &[Cured<'_>]) -> Option<String> {
 /// `After 400 pulls, a cure by senesce makes ext4-senesce 9.3× faster to read on a modelled HDD
 /// 7.2K and xfs-senesce 4.0×; e4defrag (ext4-e4defrag) makes no measurable difference.`
 fn gain_sentence(model: &Model, cured: &[Cured<'_>], at: u64, device: &str) -> String {
-    let when = match cured.iter().all(|arm| arm.row.key.pulls == at) {
-        true => format!("After {} {}, ", count(at), model.unit),
-        false => String::new(),
-    };
+    let when = format!("After {} {}, ", count(at), model.unit);
     let mut tools: Vec<&str> = Vec::new();
     for arm in cured {
         if !tools.contains(&arm.row.tool.as_str()) {
@@ -272,16 +270,16 @@ fn gain_sentence(model: &Model, cured: &[Cured<'_>], at: u64, device: &str) -> S
         let make = if vain.len() == 1 { "makes" } else { "make" };
         parts.push(format!("{} {make} no measurable difference", list(&vain)));
     }
-    let missing: Vec<String> = missing(model, cured, at).into_iter().map(str::to_owned).collect();
-    if !missing.is_empty() {
-        parts.push(format!("{}: {}", no_result(model, at), list(&missing)));
+    let missing = missing(model, cured, at);
+    for why in [NO_RESULT, NOT_MEASURED] {
+        let of_reason = missing.iter().filter(|(_, reason)| *reason == why);
+        let names: Vec<String> = of_reason.map(|(arm, _)| (*arm).to_owned()).collect();
+        if !names.is_empty() {
+            parts.push(format!("{}: {}", missing_words(model, why, at), list(&names)));
+        }
     }
     let unaged = unaged_words(cured).map(|words| format!("{words}; ")).unwrap_or_default();
-    let mut text = format!("{when}{unaged}{}.", parts.join("; "));
-    if let Some(first) = text.get(..1).map(str::to_uppercase) {
-        text.replace_range(..1, &first);
-    }
-    text
+    format!("{when}{unaged}{}.", parts.join("; "))
 }
 
 /// `Then ext4 is 8.1× faster to read than a fresh copy, btrfs is nearly as fast as one (1.3×), and

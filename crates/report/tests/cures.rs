@@ -158,6 +158,31 @@ fn a_report_with_cures_leads_with_their_gain() {
 }
 
 #[test]
+fn gain_of_an_earlier_checkpoint_is_not_shown_beside_later_ones() {
+    let mut results = cured();
+    // Btrfs had its cure at an earlier checkpoint, where all its cells are valid.
+    let moved = |key: &CellKey| {
+        let pulls = if key.role == Role::CuredEmpty { 100 } else { key.pulls };
+        CellKey { arm: "btrfs".into(), file_system: "btrfs".into(), role: key.role, pulls }
+    };
+    let cell = results.cells.iter().find(|cell| cell.key.role == Role::CuredEmpty).unwrap().clone();
+    results.cells.push(senesce_store::CellRow { key: moved(&cell.key), ..cell });
+    let grep = results.grep.iter().find(|row| row.key.role == Role::CuredEmpty).unwrap().clone();
+    results.grep.push(senesce_store::GrepRow { key: moved(&grep.key), ..grep });
+    let cures: Vec<CureRow> = results.cures.iter().map(|row| CureRow { key: moved(&row.key), ..row.clone() }).collect();
+    results.cures.extend(cures);
+    let first = lead(&results);
+    assert!(first.starts_with("After 200 pulls, a cure by senesce makes xfs "), "{first}");
+    assert!(first.ends_with("; not measured at 200 pulls: btrfs."), "{first}");
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    let tiles = page.split("<ul class=\"key-figures\">").nth(1).unwrap().split("</ul>").next().unwrap();
+    assert!(tiles.contains("<b>–</b><span>btrfs</span>") && tiles.contains("not measured at 200 pulls"), "{tiles}");
+    let is_it = |cell: &&mut senesce_store::CellRow| (cell.key.arm.as_str(), cell.key.pulls) == ("btrfs", 200);
+    results.cells.iter_mut().filter(is_it).for_each(|cell| (cell.valid, cell.reason) = (false, "in use".into()));
+    assert!(lead(&results).ends_with("; no valid result at 200 pulls: btrfs."), "{}", lead(&results));
+}
+
+#[test]
 fn a_cure_that_did_not_run_is_a_warning() {
     let mut results = common::results();
     let value = "the cure by senesce after 300 pulls did not run: the steps ended after 200 pulls".to_owned();

@@ -300,10 +300,7 @@ fn device_without_the_last_checkpoint_has_no_earlier_figure() {
     model.modelled_slowdown.insert("model: SSD".to_owned(), slowdowns);
     let said = headline(&model);
     let of_ssd = said.iter().find(|sentence| sentence.starts_with("On a modelled SSD")).unwrap();
-    assert_eq!(
-        of_ssd,
-        "On a modelled SSD: xfs 1.5× (roomy); not measured at 1,000 pulls: xfs (nearly full) and ext4."
-    );
+    assert_eq!(of_ssd, "On a modelled SSD: xfs 1.5× (roomy); not measured at 1,000 pulls: xfs (nearly full) and ext4.");
     let of_ssd: Vec<_> = tiles(&model).into_iter().filter(|tile| tile.0.starts_with("SSD")).collect();
     let shown: Vec<_> = of_ssd.iter().map(|(_, arm, factors, _)| (arm.as_str(), factors.as_str())).collect();
     assert_eq!(shown, [("xfs", "1.5× roomy, – nearly full")], "three tiles at most");
