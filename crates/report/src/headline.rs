@@ -23,6 +23,8 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     let mut sentences = cure_headline(model);
     let at = lead_checkpoint(model);
     let wall = Slowdowns::at(model, &model.slowdown, at);
+    // What the lead says about missing volumes. The sentences after it do not repeat it.
+    let mut known = Vec::new();
     match lead {
         Some((device, costs, slowdown)) => {
             let slowdowns = Slowdowns::at(model, slowdown, at);
@@ -34,7 +36,8 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
                 }
                 sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
-                sentences.extend(other_devices(model, device, at));
+                known = slowdowns.missing_words(model);
+                sentences.extend(other_devices(model, device, at, &known));
             }
         }
         None => {
@@ -47,10 +50,11 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
                 let own = own_changes(&found.slower(model), &costs, &model.slowdown, limit);
                 sentences.push(lead_of(effect(model, &found, "this machine's device (measured)"), own));
                 sentences.extend(own_costs(&found.worst(model), &costs, &model.slowdown, limit));
+                known = found.missing_words(model);
             }
         }
     }
-    sentences.extend(measured(model, &wall));
+    sentences.extend(measured(model, &wall, &known));
     sentences.extend(model.arms.iter().filter_map(|(arm, _)| floor(model, arm, at)));
     let has_pair = |arm: &str| model.slowdown.keys().any(|(name, _)| name == arm);
     let has_model = |arm: &str| lead.is_some_and(|(_, _, lines)| lines.keys().any(|(name, _)| name == arm));
@@ -296,13 +300,13 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
 }
 
 /// The same effect on the other devices that the plan names, one sentence each. A device that
-/// already has a sentence, by another method, has no second one.
-fn other_devices(model: &Model, lead: &str, at: u64) -> Vec<String> {
+/// already has a sentence, by another method, has no second one. `known`: see [`further_missing`].
+fn other_devices(model: &Model, lead: &str, at: u64, known: &[String]) -> Vec<String> {
     let of = |device: &&str| {
         let slowdowns = Slowdowns::at(model, model.modelled_slowdown.get(*device)?, at);
         let arms: Vec<_> = slowdowns.arms.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
         let arms = (!arms.is_empty()).then(|| list(&arms));
-        let parts: Vec<String> = arms.into_iter().chain(slowdowns.missing_words(model)).collect();
+        let parts: Vec<String> = arms.into_iter().chain(further_missing(model, &slowdowns, known)).collect();
         (!parts.is_empty()).then(|| format!("On {}: {}.", on_device(device), parts.join("; ")))
     };
     let devices = model.devices();
@@ -310,8 +314,17 @@ fn other_devices(model: &Model, lead: &str, at: u64) -> Vec<String> {
     predicted.filter_map(of).collect()
 }
 
+/// The missing volumes as in [`Slowdowns::missing_words`], without those that the lead names with
+/// the same words.
+fn further_missing(model: &Model, slowdowns: &Slowdowns, known: &[String]) -> Vec<String> {
+    let mut missing = slowdowns.missing_words(model);
+    missing.retain(|words| !known.contains(words));
+    missing
+}
+
 /// The measured ratios: the differences, the largest first, and then the ratios within the noise.
-fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
+/// `known`: see [`further_missing`].
+fn measured(model: &Model, wall: &Slowdowns, known: &[String]) -> Option<String> {
     if model.is_wall_of_memory() {
         return Some("The wall times of this run are those of memory, and say nothing about the disk.".to_owned());
     }
@@ -319,9 +332,9 @@ fn measured(model: &Model, wall: &Slowdowns) -> Option<String> {
         let has_model = model.main_device().is_some();
         return has_model.then(|| "No measurement of this run can be compared with a fresh copy.".to_owned());
     }
-    let missing = wall.missing_words(model).join("; ");
+    let missing = further_missing(model, wall, known).join("; ");
     if wall.arms.is_empty() {
-        return Some(format!("On this machine, {missing}."));
+        return (!missing.is_empty()).then(|| format!("On this machine, {missing}."));
     }
     let band_of = |arm: &OfArm| model.noise.get(arm.arm).copied();
     let is_too_wide = |arm: &OfArm| band_of(arm).is_some_and(Noise::is_too_wide);
