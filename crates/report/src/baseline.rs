@@ -238,11 +238,13 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
     };
     let slowdown = match basis {
         Basis::Measured => {
-            "A measured slowdown changes by more than chance and more than the noise of both runs.".to_owned()
+            " A measured slowdown changes by more than chance and more than the noise of both runs.".to_owned()
         }
-        _ => format!("A slowdown changes by over {}.", Alike::slowdowns(settles).percent()),
+        Basis::Modelled { .. } => format!(" A slowdown changes by over {}.", Alike::slowdowns(settles).percent()),
+        // The table has no slowdown.
+        Basis::Unknown { .. } => String::new(),
     };
-    format!("{of_model} {slowdown} Other figures change by over {repeated}, or {once} with one repetition.")
+    format!("{of_model}{slowdown} Other figures change by over {repeated}, or {once} with one repetition.")
 }
 
 /// A ratio near 1, or with 1 in its interval, is no change.
@@ -318,13 +320,18 @@ mod tests {
             assert_eq!(outcome(limits, role, median, count), is_worse, "{role:?} {median} {count}");
         }
         let unknown = Basis::Unknown { why: String::new() };
+        let of_others =
+            "A modelled cost changes by over 5%. Other figures change by over 5%, or 10% with one repetition.";
+        assert_eq!(limits(true, &unknown), of_others);
+        let (none, device) = (Lines::new(), "model: HDD 7.2K");
+        let modelled = |settles| Basis::Modelled { device, new: &none, old: &none, is_main: true, settles };
         assert_eq!(
-            limits(true, &unknown),
+            limits(true, &modelled(true)),
             "A modelled cost changes by over 5%. A slowdown changes by over 10%. Other figures change by over 5%, or 10% with \
              one repetition."
         );
         assert_eq!(
-            limits(false, &unknown),
+            limits(false, &modelled(false)),
             "A modelled cost of an aged volume changes by over 22%, that of a fresh copy by over 33%: volumes that do not \
              settle differ by up to that between two runs of one plan. A slowdown changes by over 62%. Other figures change \
              by over 5%, or 10% with one repetition."

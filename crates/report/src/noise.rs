@@ -48,7 +48,7 @@ impl Noise {
 
     /// Whether the fresh copies vary by too large a factor for a run to show the age.
     pub(crate) fn is_too_wide(self) -> bool {
-        self.factor() > TOO_WIDE
+        is_too_wide(self.factor())
     }
 
     /// Whether noise explains a ratio of `count` repetitions.
@@ -61,6 +61,11 @@ impl Noise {
         let factor = if is_few(count) { self.factor() * self.factor() } else { self.factor() };
         (1.0 / factor..=factor).contains(&ratio)
     }
+}
+
+/// Whether figures that vary by this factor are too uncertain to judge the age.
+pub(crate) fn is_too_wide(factor: f64) -> bool {
+    factor > TOO_WIDE
 }
 
 /// The finding of a measured ratio.

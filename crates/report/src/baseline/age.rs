@@ -9,8 +9,8 @@ use senesce_store::Role;
 use super::{Change, Outcome, over_ratio, settle};
 use crate::devices::{TRACED, short};
 use crate::format::{count, figure, list};
-use crate::model::{Lines, Model, words};
-use crate::noise::{Alike, Finding, Noise};
+use crate::model::{Line, Lines, Model, Spread, words};
+use crate::noise::{Alike, Finding, Noise, is_too_wide};
 
 /// The start of the name of a figure that says how aged a volume is.
 pub(super) const SLOWDOWN: &str = "slowdown, ";
@@ -28,7 +28,7 @@ pub(super) enum Basis<'m> {
     },
     /// Measured slowdowns.
     Measured,
-    /// No figure of both runs shows the age.
+    /// No figure of a checkpoint of both runs shows the age.
     Unknown { why: String },
 }
 
@@ -36,8 +36,12 @@ impl<'m> Basis<'m> {
     pub(super) fn find(model: &'m Model, old: &'m Model) -> Self {
         let devices = model.devices();
         let slowdowns = |device: &&str| {
-            let (new, old) = (model.modelled_slowdown.get(*device)?, old.modelled_slowdown.get(*device)?);
-            new.keys().any(|volume| old.contains_key(volume)).then_some((new, old))
+            let (new, before) = (model.modelled_slowdown.get(*device)?, old.modelled_slowdown.get(*device)?);
+            let is_common = |(volume, line): (_, &Line)| {
+                let has = |at: &u64| before.get(volume).is_some_and(|line| line.contains_key(at));
+                line.keys().any(|at| shows_age(model, *at) && has(at))
+            };
+            new.iter().any(is_common).then_some((new, before))
         };
         let of_device = |device: &&'m str| {
             let (new, old_lines) = slowdowns(device)?;
@@ -45,9 +49,10 @@ impl<'m> Basis<'m> {
             Some(Self::Modelled { device, new, old: old_lines, is_main, settles: settle(model, old) })
         };
         let modelled = devices.iter().filter(|device| !device.ends_with(TRACED)).find_map(of_device);
-        modelled.unwrap_or_else(|| match measured_slowdowns(model, old).is_empty() {
-            true => Self::Unknown { why: why_unknown(model, old) },
-            false => Self::Measured,
+        let has_measured = || measured_slowdowns(model, old).iter().any(|change| shows_age(model, change.at));
+        modelled.unwrap_or_else(|| match has_measured() {
+            true => Self::Measured,
+            false => Self::Unknown { why: why_unknown(model, old) },
         })
     }
 
@@ -78,6 +83,12 @@ impl<'m> Basis<'m> {
     }
 }
 
+/// Whether figures of a checkpoint show the age: those of the state before any step do not, in a run
+/// that has steps.
+fn shows_age(model: &Model, at: u64) -> bool {
+    at > 0 || model.checkpoints.last().is_none_or(|last| *last == 0)
+}
+
 /// Why no figure of both runs says how aged the volumes are.
 fn why_unknown(model: &Model, old: &Model) -> String {
     let has_fresh = |model: &Model| !model.slowdown.is_empty();
@@ -85,13 +96,16 @@ fn why_unknown(model: &Model, old: &Model) -> String {
         (true, true) => "neither run has a device model",
         (true, false) => "this run has no device model",
         (false, true) => "the earlier run has no device model",
-        (false, false) => "the runs model no common device with a fresh copy",
+        (false, false) => "the runs model no common device with a fresh copy after a step",
     };
     let measured = match (model.is_wall_of_memory() || old.is_wall_of_memory(), model.method == old.method) {
         (true, _) => "wall times of memory do not show age",
         _ if !has_fresh(model) || !has_fresh(old) => "a run measured no fresh copy",
         (_, false) => "they were read by different methods",
         _ if measured_ratios(model, old).is_empty() => "they measured no common volume",
+        _ if !measured_ratios(model, old).iter().any(|change| shows_age(model, change.at)) => {
+            "they measured no common checkpoint after a step"
+        }
         _ => "the measured times have too few repetitions, or too much noise, for a finding",
     };
     format!("{devices}, and {measured}")
@@ -130,7 +144,7 @@ pub(super) fn measured_slowdowns(model: &Model, old: &Model) -> Vec<Change> {
         change.outcome = match Finding::of(&change.ratio, noise) {
             Finding::Difference if change.ratio.median > 1.0 => Outcome::Worse,
             Finding::Difference => Outcome::Better,
-            Finding::Noise if noise.is_some_and(|noise| !noise.is_too_wide()) && change.ratio.count > 1 => {
+            Finding::Noise if noise.is_some_and(|noise| !noise.is_too_wide()) && is_narrow(&change.ratio) => {
                 Outcome::Unchanged
             }
             Finding::Noise | Finding::Unknown => return None,
@@ -138,6 +152,11 @@ pub(super) fn measured_slowdowns(model: &Model, old: &Model) -> Vec<Change> {
         Some(change)
     };
     measured_ratios(model, old).into_iter().filter_map(judged).collect()
+}
+
+/// Whether a ratio is certain enough to say that nothing changed. One measurement has no interval.
+fn is_narrow(ratio: &Spread) -> bool {
+    ratio.count > 1 && !is_too_wide(ratio.high / ratio.low)
 }
 
 /// The noise of a ratio of two runs: the product of the noise of both.
@@ -302,6 +321,34 @@ mod tests {
     }
 
     #[test]
+    fn device_with_only_the_first_state_in_common_is_no_basis() {
+        let results = Results::default();
+        let five = |median| ratio(median, 1.02, 5);
+        let (mut new, mut old) = (measured(&results, five(4.0), Some(1.1)), measured(&results, five(2.0), Some(1.1)));
+        let lines = |at: &[u64]| {
+            let line = at.iter().map(|at| (*at, ratio(1.0, 1.0, 1))).collect();
+            Lines::from([(("xfs".to_owned(), Role::Full), line)])
+        };
+        for (model, hdd, ssd) in
+            [(&mut new, lines(&[0, 400]), lines(&[0, 400])), (&mut old, lines(&[0]), lines(&[0, 400]))]
+        {
+            for (device, lines) in [("model: HDD", hdd), ("model: SSD", ssd)] {
+                model.modelled.insert(device.to_owned(), lines.clone());
+                model.modelled_slowdown.insert(device.to_owned(), lines);
+            }
+        }
+        assert!(said(&new, &old).starts_with("Age after 400 pulls on SSD: unchanged"), "{}", said(&new, &old));
+        old.modelled_slowdown.insert("model: SSD".to_owned(), lines(&[0]));
+        assert!(said(&new, &old).starts_with("Age after 400 pulls (measured): worse for xfs"), "{}", said(&new, &old));
+        let line = old.slowdown.values_mut().next().unwrap();
+        *line = std::mem::take(line).into_values().map(|slowdown| (0, slowdown)).collect();
+        new.slowdown.values_mut().next().unwrap().insert(0, five(1.0));
+        let why = "Age cannot be compared: the runs model no common device with a fresh copy after a step, and they \
+                   measured no common checkpoint after a step. ";
+        assert!(said(&new, &old).starts_with(why), "{}", said(&new, &old));
+    }
+
+    #[test]
     fn measured_slowdown_counts_without_a_common_model_if_it_is_a_finding() {
         let results = Results::default();
         let said =
@@ -311,7 +358,11 @@ mod tests {
         assert!(worse.starts_with("Age after 400 pulls (measured): worse for xfs (nearly full) 2.00×. "), "{worse}");
         let alike = said(five(2.02), five(2.0), Some(1.1));
         assert!(alike.starts_with("Age after 400 pulls (measured): no measurable change for xfs. "), "{alike}");
-        for (new, noise) in [(ratio(2.02, 1.0, 1), Some(1.1)), (ratio(4.0, 1.0, 1), None), (five(2.02), Some(9.0))] {
+        // A ratio of 0.3 to 3 does not show that nothing changed.
+        let wide = (ratio(2.02, 3.0, 2), Some(1.1));
+        for (new, noise) in
+            [(ratio(2.02, 1.0, 1), Some(1.1)), (ratio(4.0, 1.0, 1), None), (five(2.02), Some(9.0)), wide]
+        {
             assert!(said(new, five(2.0), noise).starts_with(
                 "Age cannot be compared: neither run has a device model, and the measured times have too few \
                      repetitions, or too much noise, for a finding. "
