@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    chart::{Axis, draw_heights},
+    chart::{Axis, draw_heights, label_width, labelled_along},
     figures::light_css,
     format::{escape, number},
 };
@@ -57,7 +57,7 @@ pub fn render_predictions_svg(gains: &[PredictedGain]) -> String {
     let x = |value: f64| LEFT + axis.position(value).clamp(0.0, 1.0) * SIDE;
     let y = |value: f64| base - axis.position(value).clamp(0.0, 1.0) * SIDE;
     draw_heights(&mut svg, &axis, (LEFT, right), None, y);
-    for tick in axis.ticks() {
+    for tick in labelled_along(&axis, label_width(&axis), x) {
         let (at, label) = (x(tick), number(tick));
         let _ = write!(svg, r#"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{base}"/>"#);
         let _ =
@@ -147,6 +147,20 @@ mod tests {
         let gains = [gain("xfs", 10.5, 10.0), gain("btrfs", 0.0, 0.0), gain("btrfs", 0.0, 0.1)];
         assert!(render_predictions_svg(&gains).contains(">2 without a gain are not drawn<"));
         assert!(!render_predictions_svg(&gains[..1]).contains("not drawn"));
+    }
+
+    #[test]
+    fn labels_of_many_decades_do_not_overlap() {
+        let svg = render_predictions_svg(&[gain("xfs", 1e-6, 1e-6), gain("xfs", 150.0, 150.0)]);
+        let labels = svg.split("<text class=\"tick\"").filter(|text| text.contains("text-anchor=\"middle\""));
+        let place = |text: &str| {
+            let x: f64 = text.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+            let letters = text.split('>').nth(1).unwrap().split('<').next().unwrap().chars().count();
+            (x, letters as f64 * 6.4 / 2.0)
+        };
+        let labels: Vec<_> = labels.map(place).collect();
+        assert!(labels.len() > 2 && svg.contains(">200</text>"), "{labels:?}");
+        assert!(labels.windows(2).all(|pair| pair[0].0 + pair[0].1 < pair[1].0 - pair[1].1), "{labels:?}");
     }
 
     #[test]

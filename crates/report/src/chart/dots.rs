@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use senesce_store::Role;
 
 use super::line::marker;
-use super::{Axis, Draw, Frame};
+use super::{Axis, Draw, Frame, labelled_along};
 use crate::format::{SecondsColumn, escape, figure, number};
 use crate::model::words;
 
@@ -47,9 +47,7 @@ impl Draw for DotPanel {
         let slot = (base - above) / self.rows.len().max(1) as f64;
         let mut svg = String::new();
         frame.draw_title(&mut svg, &self.title);
-        let ticks = self.x.ticks();
-        let every = Frame::every(right - LEFT, ticks.len(), TICK_WIDTH);
-        for tick in ticks.into_iter().step_by(every) {
+        for tick in labelled_along(&self.x, TICK_WIDTH, x) {
             let (at, label) = (x(tick), number(tick));
             let _ = write!(svg, r#"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{above}" y2="{base}"/>"#);
             let y = base + 17.0;

@@ -2,15 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, Frame, PANEL_HEIGHT, PANEL_WIDTH, draw_heights};
+use super::{Axis, Frame, PANEL_HEIGHT, PANEL_WIDTH, draw_heights, label_width, labelled_along};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 44.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 40.0;
-/// Width of a digit of a label, px.
-const LETTER: f64 = 6.4;
 /// Values that differ by less than this factor have a linear axis.
 const NARROW: f64 = 3.5;
 /// Points that are closer than this part of the x axis share a tooltip.
@@ -99,16 +97,12 @@ impl<'p> Place<'p> {
         let (right, base) = (PANEL_WIDTH - RIGHT, PANEL_HEIGHT - BOTTOM);
         draw_heights(svg, &self.y, (LEFT, right), None, |tick| self.y(tick));
         let _ = write!(svg, r#"<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/>"#);
-        let ticks = self.x.ticks();
-        let widest = ticks.iter().map(|tick| number(*tick).chars().count()).max().unwrap_or(0);
-        let every = Frame::every(right - LEFT, ticks.len(), widest as f64 * LETTER + 8.0);
-        for (at, tick) in ticks.into_iter().enumerate() {
-            let (x, label) = (self.x(tick), number(tick));
+        for tick in self.x.ticks() {
+            let x = self.x(tick);
             let _ = write!(svg, r#"<line class="axis" x1="{x:.1}" x2="{x:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
-            if at % every > 0 {
-                continue;
-            }
-            let y = base + 17.0;
+        }
+        for tick in labelled_along(&self.x, label_width(&self.x), |value| self.x(value)) {
+            let (x, y, label) = (self.x(tick), base + 17.0, number(tick));
             let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
         }
         Frame::PAGE.draw_x_label(svg, (LEFT, right), &self.panel.x_label);
@@ -187,6 +181,7 @@ mod tests {
 
     #[test]
     fn labels_of_long_numbers_do_not_overlap() {
+        const LETTER: f64 = 6.4;
         for step in [1.0, 700_000.0] {
             let points = (1..=9).map(|at| (f64::from(at) * step, 5.0, false)).collect();
             let line = PlotLine { class: "curve-1".into(), name: "a".into(), is_under: false, points };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::Frame;
 use crate::format::number;
 
 /// The height of a line of labels, px.
@@ -96,9 +97,7 @@ pub(crate) fn draw_named_heights(
     name: fn(f64) -> String,
 ) {
     let ticks = axis.ticks();
-    let places: Vec<f64> = ticks.iter().map(|tick| y(*tick)).collect();
-    let nearest = places.windows(2).map(|pair| (pair[0] - pair[1]).abs()).fold(f64::INFINITY, f64::min);
-    for tick in labelled(axis, ticks, (LINE / nearest).ceil().max(1.0) as usize, &y) {
+    for tick in labelled(axis, ticks, LINE, &y) {
         let (at, label) = (y(tick), name(tick));
         // Ticks are multiples of a step, so they differ from the end of the axis by rounding.
         let is_zero = zero.is_some_and(|zero| (axis.position(tick) - axis.position(zero)).abs() < 1e-6);
@@ -109,10 +108,33 @@ pub(crate) fn draw_named_heights(
     }
 }
 
-/// The ticks with a label, if only every `least`th label fits. Labels the ends of the axis if their
-/// distance allows it. On a logarithmic axis, decades come before the ticks between them.
-fn labelled(axis: &Axis, ticks: Vec<f64>, least: usize, y: impl Fn(f64) -> f64) -> Vec<f64> {
+/// The ticks with a label on an axis that goes to the right. A label is `label` px wide. `x` returns
+/// the distance of a value from the left.
+pub(crate) fn labelled_along(axis: &Axis, label: f64, x: impl Fn(f64) -> f64) -> Vec<f64> {
+    let ticks = axis.ticks();
+    if axis.logarithmic {
+        return labelled(axis, ticks, label, x);
+    }
+    let length = ticks.first().zip(ticks.last()).map_or(0.0, |(first, last)| x(*last) - x(*first));
+    let every = Frame::every(length, ticks.len(), label);
+    ticks.into_iter().step_by(every).collect()
+}
+
+/// The width of the longest label of an axis with the space after it, px.
+pub(crate) fn label_width(axis: &Axis) -> f64 {
+    const LETTER: f64 = 6.4;
+    const SPACE: f64 = 8.0;
+    let letters = axis.ticks().into_iter().map(|tick| number(tick).chars().count()).max().unwrap_or(0);
+    letters as f64 * LETTER + SPACE
+}
+
+/// The ticks with a label, at least `apart` px from each other. `y` returns the place of a value.
+/// Labels the ends of the axis if their distance allows it. On a logarithmic axis, decades come
+/// before the ticks between them.
+fn labelled(axis: &Axis, ticks: Vec<f64>, apart: f64, y: impl Fn(f64) -> f64) -> Vec<f64> {
     let parts = ticks.len().saturating_sub(1);
+    let nearest = ticks.windows(2).map(|pair| (y(pair[0]) - y(pair[1])).abs()).fold(f64::INFINITY, f64::min);
+    let least = (apart / nearest).ceil().max(1.0) as usize;
     if least == 1 || parts == 0 {
         return ticks;
     }
@@ -125,7 +147,7 @@ fn labelled(axis: &Axis, ticks: Vec<f64>, least: usize, y: impl Fn(f64) -> f64) 
     let ends = [ticks[0], ticks[parts]];
     let mut kept: Vec<f64> = Vec::new();
     for tick in ends.into_iter().chain(decades).chain(between) {
-        if kept.iter().all(|other| (y(*other) - y(tick)).abs() >= LINE) {
+        if kept.iter().all(|other| (y(*other) - y(tick)).abs() >= apart) {
             kept.push(tick);
         }
     }
@@ -160,9 +182,7 @@ mod tests {
     fn ends_of_a_crowded_axis_have_labels() {
         let shown = |axis: Axis, height: f64| {
             let y = |value: f64| height * (1.0 - axis.position(value));
-            let ticks = axis.ticks();
-            let nearest = ticks.windows(2).map(|pair| y(pair[0]) - y(pair[1])).fold(f64::INFINITY, f64::min);
-            labelled(&axis, ticks, (LINE / nearest).ceil().max(1.0) as usize, y)
+            labelled(&axis, axis.ticks(), LINE, y)
         };
         assert_eq!(shown(Axis::logarithmic(0.1, 17.0), 120.0), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
         assert_eq!(shown(Axis::logarithmic(0.1, 17.0), 60.0), [0.1, 1.0, 5.0, 20.0]);
@@ -170,5 +190,14 @@ mod tests {
         assert_eq!(shown(Axis::logarithmic(0.1, 150.0), 300.0), [0.1, 1.0, 10.0, 100.0, 200.0]);
         assert_eq!(shown(Axis::from_zero(400.0), 30.0), [0.0, 200.0, 400.0]);
         assert_eq!(shown(Axis::from_zero(9.3), 100.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+    }
+
+    #[test]
+    fn labels_along_a_logarithmic_axis_keep_the_end_and_do_not_overlap() {
+        let shown = |axis: Axis, width: f64| labelled_along(&axis, 32.0, |value| width * axis.position(value));
+        // 100 and 200 are 0.3 decades apart: 14 px of 160, and 136 px of 1,500.
+        assert_eq!(shown(Axis::logarithmic(0.1, 150.0), 160.0), [0.1, 1.0, 10.0, 200.0]);
+        assert_eq!(shown(Axis::logarithmic(0.1, 150.0), 1500.0), [0.1, 1.0, 10.0, 100.0, 200.0]);
+        assert_eq!(shown(Axis::from_zero(400.0), 100.0), [0.0, 200.0, 400.0]);
     }
 }

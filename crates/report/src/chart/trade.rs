@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, Draw, Frame, arm_marker, draw_heights};
+use super::{Axis, Draw, Frame, arm_marker, draw_heights, labelled_along};
 use crate::format::{escape, number};
 
 const LEFT: f64 = 48.0;
@@ -38,9 +38,7 @@ impl Draw for TradePanel {
         frame.draw_title(&mut svg, &self.title);
         frame.draw_y_label(&mut svg, &self.y_label);
         draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
-        let ticks = x_axis.ticks();
-        let every = Frame::every(right - LEFT, ticks.len(), TICK_WIDTH);
-        for tick in ticks.into_iter().step_by(every) {
+        for tick in labelled_along(&x_axis, TICK_WIDTH, x) {
             let (at, label) = (x(tick), number(tick));
             let _ = write!(svg, r#"<line class="axis" x1="{at:.1}" x2="{at:.1}" y1="{base}" y2="{}"/>"#, base + 4.0);
             let _ = write!(
