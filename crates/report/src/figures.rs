@@ -81,9 +81,9 @@ pub fn draw_figures(results: &Results) -> Result<DrawnFigures, Error> {
         let Some((variant, panels)) = figure.variants.iter().find(|(_, panels)| !panels.is_empty()) else { continue };
         for paper in &PAPERS {
             let name = format!("{}-{}mm", figure.name, paper.mm);
-            let sheet = Sheet::of_paper(paper, panels).draw(figure, *variant, panels);
+            let sheet = || Sheet::of_paper(paper, panels).draw(figure, *variant, panels);
             let files = renderer
-                .paper_files(&sheet, f64::from(paper.mm))
+                .paper_files(sheet, f64::from(paper.mm))
                 .map_err(|detail| Error::Draw { figure: name.clone(), detail })?;
             if let Some((pdf, svg)) = files {
                 drawn.add(format!("{name}.pdf"), pdf);

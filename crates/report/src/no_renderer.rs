@@ -15,7 +15,12 @@ impl Renderer {
         Ok(None)
     }
 
-    pub(crate) fn paper_files(&self, _svg: &str, _width_mm: f64) -> Result<Option<(Vec<u8>, String)>, String> {
+    /// Does not make the drawing, because no file would have it.
+    pub(crate) fn paper_files(
+        &self,
+        _svg: impl FnOnce() -> String,
+        _width_mm: f64,
+    ) -> Result<Option<(Vec<u8>, String)>, String> {
         Ok(None)
     }
 }

@@ -44,9 +44,13 @@ impl Renderer {
         pixels.encode_png().map(Some).map_err(|error| error.to_string())
     }
 
-    /// A drawing for a paper: as PDF, and as SVG whose letters are shapes.
-    pub(crate) fn paper_files(&self, svg: &str, width_mm: f64) -> Result<Option<(Vec<u8>, String)>, String> {
-        let tree = usvg::Tree::from_str(svg, &self.options).map_err(|error| error.to_string())?;
+    /// A drawing for a paper: as PDF, and as SVG whose letters are shapes. `svg` makes the drawing.
+    pub(crate) fn paper_files(
+        &self,
+        svg: impl FnOnce() -> String,
+        width_mm: f64,
+    ) -> Result<Option<(Vec<u8>, String)>, String> {
+        let tree = usvg::Tree::from_str(&svg(), &self.options).map_err(|error| error.to_string())?;
         let shapes = tree.to_string(&usvg::WriteOptions { preserve_text: false, ..usvg::WriteOptions::default() });
         let (width, height) = (f64::from(tree.size().width()), f64::from(tree.size().height()));
         // The root element has the size in pixels; a paper needs it in millimetres.

@@ -115,8 +115,12 @@ impl Atlas {
                 Err(reason) => failed.push((arm.to_owned(), reason)),
             }
         }
+        let mut first_invalid = BTreeMap::new();
+        for cell in results.cells.iter().filter(|cell| !cell.valid) {
+            first_invalid.entry(cell.key.arm.as_str()).or_insert(cell);
+        }
         let invalid_cell = |task: &TaskFigures| {
-            let cell = results.cells.iter().find(|cell| !cell.valid && cell.key.arm == task.arm)?;
+            let cell = first_invalid.get(task.arm.as_str())?;
             let volume = words(cell.key.role);
             Some((task.arm.clone(), format!("{volume} at checkpoint {}: {}", count(cell.key.pulls), cell.reason)))
         };
