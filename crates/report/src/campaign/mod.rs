@@ -55,7 +55,7 @@ fn lead(atlas: &Atlas) -> String {
     let worst = |device: &String| {
         let of_device = atlas.slowdowns.iter().filter(|((of, ..), _)| of == device);
         let (key, slowdown) = of_device.max_by(|a, b| a.1.spread.median.total_cmp(&b.1.spread.median))?;
-        let on = if device.is_empty() { String::new() } else { format!(" on {}", atlas.label(device)) };
+        let on = on_device(atlas, device);
         let (median, n) = (figure(slowdown.spread.median), slowdown.spread.count);
         Some(format!("{median}× for {} under {}{on} (n = {n})", key.1, key.2))
     };
@@ -66,7 +66,33 @@ fn lead(atlas: &Atlas) -> String {
     }
 }
 
-/// The warnings above the figures: tasks without a slowdown, and those with other invalid cells.
+/// ` on SSD`; empty if the campaign names no device.
+fn on_device(atlas: &Atlas, device: &str) -> String {
+    if device.is_empty() { String::new() } else { format!(" on {}", atlas.label(device)) }
+}
+
+/// The cells of the maps without a result, for example because a task is not finished, as a
+/// warning.
+fn gaps(atlas: &Atlas) -> Option<String> {
+    let pairs =
+        || atlas.file_systems.iter().flat_map(|name| atlas.workloads.iter().map(move |workload| (name, workload)));
+    let all = || atlas.devices.iter().flat_map(|device| pairs().map(move |(name, workload)| (device, name, workload)));
+    let is_empty = |(device, name, workload): &(&String, &String, &String)| {
+        !atlas.slowdowns.contains_key(&((*device).clone(), (*name).clone(), (*workload).clone()))
+    };
+    let (device, name, workload) = all().find(is_empty)?;
+    let (empty, on) = (all().filter(is_empty).count(), on_device(atlas, device));
+    Some(format!(
+        "{} of {} cells of the tables {} no result (the first: {name} under {workload}{on}). The largest slowdown may be \
+         there.",
+        count(empty as u64),
+        count(all().count() as u64),
+        if empty == 1 { "has" } else { "have" }
+    ))
+}
+
+/// The warnings above the figures: tasks without a slowdown, those with other invalid cells, and
+/// cells without a result.
 fn warnings(atlas: &Atlas) -> Vec<String> {
     let all = count((atlas.failed.len() + atlas.figures.len()) as u64);
     let number = |tasks: &[(String, String)]| {
@@ -87,7 +113,7 @@ fn warnings(atlas: &Atlas) -> Vec<String> {
             shortened_reason(cell)
         )
     });
-    failed.into_iter().chain(invalid).collect()
+    failed.into_iter().chain(invalid).chain(gaps(atlas)).collect()
 }
 
 /// The largest slowdown.
@@ -273,6 +299,20 @@ mod tests {
         let invalid =
             "1 of 8 tasks has invalid results (the first: ext4.git.s1, roomy at checkpoint 0: it was killed). ";
         assert!(warnings.contains(invalid), "{warnings}");
+    }
+
+    #[test]
+    fn missing_task_is_in_the_warnings() {
+        let mut results = results();
+        let is_other = |arm: &str| !arm.starts_with("xfs.mail");
+        results.circumstances.retain(|row| is_other(&row.arm));
+        results.cells.retain(|cell| is_other(&cell.key.arm));
+        results.modelled.retain(|row| is_other(&row.key.arm));
+        let page = render_campaign(&results).unwrap();
+        let warnings = page.split("class=\"warnings\"").nth(1).unwrap().split("</div>").next().unwrap();
+        let gap = "1 of 4 cells of the tables has no result (the first: xfs under mail on d). The largest slowdown may be \
+                   there.";
+        assert!(warnings.contains(gap) && !warnings.contains("have no slowdown"), "{warnings}");
     }
 
     #[test]
