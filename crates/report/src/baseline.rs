@@ -230,21 +230,23 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
     let (aged, fresh) = (Alike::aged(settles).percent(), Alike::fresh(settles).percent());
     let (repeated, once) = (Limits::Other.of(Role::Full, 2).percent(), Limits::ONCE.percent());
     let of_model = match settles {
-        true => format!("A modelled cost changes by over {aged}."),
-        false => format!(
-            "A modelled cost of an aged volume changes by over {aged}, that of a fresh copy by over {fresh}: volumes that do \
-             not settle differ by up to that between two runs of one plan."
-        ),
-    };
-    let slowdown = match basis {
-        Basis::Measured => {
-            " A measured slowdown changes by more than chance and more than the noise of both runs.".to_owned()
+        true => format!("of a modelled cost, over {aged}"),
+        false => {
+            format!("of the modelled cost of an aged volume, over {aged}, and of a fresh copy, over {fresh}")
         }
-        Basis::Modelled { .. } => format!(" A slowdown changes by over {}.", Alike::slowdowns(settles).percent()),
-        // The table has no slowdown.
-        Basis::Unknown { .. } => String::new(),
     };
-    format!("{of_model}{slowdown} Other figures change by over {repeated}, or {once} with one repetition.")
+    let of_slowdown = match basis {
+        Basis::Measured => {
+            Some("of a measured slowdown, more than chance and more than the noise of both runs".to_owned())
+        }
+        Basis::Modelled { .. } => Some(format!("of a slowdown, over {}", Alike::slowdowns(settles).percent())),
+        // The table has no slowdown.
+        Basis::Unknown { .. } => None,
+    };
+    let of_others = format!("of other figures, over {repeated}, or {once} with one repetition");
+    let parts: Vec<String> = [Some(of_model), of_slowdown, Some(of_others)].into_iter().flatten().collect();
+    let why = if settles { "" } else { " The volumes do not settle, so two runs of one plan differ by as much." };
+    format!("What counts as a change: {}.{why}", parts.join("; "))
 }
 
 /// A ratio near 1, or with 1 in its interval, is no change.
@@ -320,21 +322,18 @@ mod tests {
             assert_eq!(outcome(limits, role, median, count), is_worse, "{role:?} {median} {count}");
         }
         let unknown = Basis::Unknown { why: String::new() };
-        let of_others =
-            "A modelled cost changes by over 5%. Other figures change by over 5%, or 10% with one repetition.";
-        assert_eq!(limits(true, &unknown), of_others);
+        let of_others = "of other figures, over 5%, or 10% with one repetition.";
+        let start = "What counts as a change: of a modelled cost, over 5%;";
+        assert_eq!(limits(true, &unknown), format!("{start} {of_others}"));
         let (none, device) = (Lines::new(), "model: HDD 7.2K");
         let modelled = |settles| Basis::Modelled { device, new: &none, old: &none, is_main: true, settles };
-        assert_eq!(
-            limits(true, &modelled(true)),
-            "A modelled cost changes by over 5%. A slowdown changes by over 10%. Other figures change by over 5%, or 10% with \
-             one repetition."
-        );
+        assert_eq!(limits(true, &modelled(true)), format!("{start} of a slowdown, over 10%; {of_others}"));
         assert_eq!(
             limits(false, &modelled(false)),
-            "A modelled cost of an aged volume changes by over 22%, that of a fresh copy by over 33%: volumes that do not \
-             settle differ by up to that between two runs of one plan. A slowdown changes by over 62%. Other figures change \
-             by over 5%, or 10% with one repetition."
+            format!(
+                "What counts as a change: of the modelled cost of an aged volume, over 22%, and of a fresh copy, over 33%; of \
+                 a slowdown, over 62%; {of_others} The volumes do not settle, so two runs of one plan differ by as much."
+            )
         );
     }
 }

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::format::list;
 
+/// The key of the seed.
+const SEED: &str = "plan.seed";
+
 /// A circumstance in which a run differs from an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unlike {
@@ -30,7 +33,7 @@ impl Unlike {
     /// results. Options of mkfs and of the measurement are no input.
     fn is_input(&self) -> bool {
         let is_of = |table: &&str| self.key.starts_with(*table);
-        self.key == "plan.seed" || ["history", "workload", "log", "trace"].iter().any(is_of)
+        self.key == SEED || ["history", "workload", "log", "trace"].iter().any(is_of)
     }
 }
 
@@ -41,7 +44,7 @@ impl fmt::Display for Unlike {
     }
 }
 
-/// The input that differs, in words. `None` if it is equal.
+/// The input that differs, in words, the seed first. `None` if it is equal.
 pub(super) fn input_words(unlike: &[Unlike]) -> Option<String> {
     const MOST: usize = 3;
     const LONGEST: usize = 40;
@@ -51,7 +54,9 @@ pub(super) fn input_words(unlike: &[Unlike]) -> Option<String> {
         let is_short = values.chars().count() <= LONGEST && !values.contains('{');
         if is_short { format!("{key} {values}") } else { key.to_owned() }
     };
-    let mut words: Vec<String> = unlike.iter().filter(|unlike| unlike.is_input()).map(word).collect();
+    let mut input: Vec<&Unlike> = unlike.iter().filter(|unlike| unlike.is_input()).collect();
+    input.sort_by_key(|unlike| unlike.key != SEED);
+    let mut words: Vec<String> = input.into_iter().map(word).collect();
     if words.len() > MOST {
         let more = words.len() - (MOST - 1);
         words.truncate(MOST - 1);
@@ -77,6 +82,8 @@ mod tests {
         assert_eq!(input_words(&seed).as_deref(), Some("seed 1 → 7"));
         let table = [unlike("history", "{\"model\":1}", "{\"model\":2}")];
         assert_eq!(input_words(&table).as_deref(), Some("history"));
+        let late = [unlike("history.first_commit", &"1".repeat(40), &"2".repeat(40)), unlike("plan.seed", "1", "7")];
+        assert_eq!(input_words(&late).as_deref(), Some("seed 1 → 7 and history.first_commit"));
         let many: Vec<_> = ["a", "b", "c", "d"].map(|key| unlike(&format!("workload.{key}"), "1", "2")).into();
         assert_eq!(input_words(&many).as_deref(), Some("workload.a 1 → 2, workload.b 1 → 2 and 2 more"));
     }
