@@ -213,11 +213,14 @@ impl Drawing<'_> {
                     let (low, high) = (x(bar.low), x(bar.high));
                     let top = y - 3.0;
                     let _ = write!(svg, r#"<path class="whisker" d="M{low:.1},{top:.1}v6m0,-3H{high:.1}m0,-3v6"/>"#);
-                    // The label is on the side without the fresh dot, if there is space.
+                    // The label is on the side without the fresh dot; above its own dot without space there.
                     let fresh = fresh.as_ref().map_or(bar.ratio, |fresh| fresh.ratio);
-                    let (least, most) = (x(bar.low.min(fresh)) - 8.0, x(bar.high.max(fresh)) + 8.0);
-                    let is_left = bar.ratio < fresh && least > left + LABEL || most > right - LABEL;
-                    let place = if is_left { (least, "end") } else { (most, "start") };
+                    let (least, most) = (x(bar.low) - 8.0, x(bar.high) + 8.0);
+                    let (place, y) = match bar.ratio < fresh {
+                        true if least > left + LABEL => ((least, "end"), y),
+                        false if most < right - LABEL => ((most, "start"), y),
+                        _ => ((x(bar.ratio), "middle"), y - 10.0),
+                    };
                     svg.push_str(&self.own_share(file_system, state, place, y));
                 }
                 let fresh = fresh.map(|bar| dot("fresh", x(bar.ratio), y));
