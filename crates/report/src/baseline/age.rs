@@ -88,8 +88,8 @@ impl<'m> Basis<'m> {
     }
 }
 
-/// Whether figures of a checkpoint show the age: those of the state before any step do not, in a run
-/// that has steps.
+/// Whether figures of a checkpoint show the age. In a run that has steps, those of the state before
+/// any step do not.
 fn shows_age(model: &Model, at: u64) -> bool {
     at > 0 || model.checkpoints.last().is_none_or(|last| *last == 0)
 }

@@ -108,8 +108,8 @@ pub(crate) fn draw_named_heights(
     }
 }
 
-/// The ticks with a label on an axis that goes to the right. A label is `label` px wide. `x` returns
-/// the distance of a value from the left.
+/// The ticks with a label on an axis that goes to the right. A label is `label` px wide. `x`
+/// returns the distance of a value from the left.
 pub(crate) fn labelled_along(axis: &Axis, label: f64, x: impl Fn(f64) -> f64) -> Vec<f64> {
     let ticks = axis.ticks();
     if axis.logarithmic {

@@ -213,7 +213,7 @@ impl Drawing<'_> {
                     let (low, high) = (x(bar.low), x(bar.high));
                     let top = y - 3.0;
                     let _ = write!(svg, r#"<path class="whisker" d="M{low:.1},{top:.1}v6m0,-3H{high:.1}m0,-3v6"/>"#);
-                    // The label is on the side without the fresh dot; above its own dot without space there.
+                    // The label is on the side without the fresh dot, or above its own dot.
                     let fresh = fresh.as_ref().map_or(bar.ratio, |fresh| fresh.ratio);
                     let (least, most) = (x(bar.low) - 8.0, x(bar.high) + 8.0);
                     let (place, y) = match bar.ratio < fresh {
