@@ -27,17 +27,19 @@
     }
     return { ...frame, cells };
   };
-  // The same in larger cells: each has the file of the fullest cell in it.
+  // The same in larger cells. A cell shares its bytes among those that it overlaps. Each has the file of which it has most bytes.
   const coarsen = (frame, cellBytes) => {
     if (frame.cell_bytes === cellBytes) return frame;
-    const ratio = frame.cell_bytes / cellBytes, cells = new Map();
+    const ratio = frame.cell_bytes / cellBytes, cells = new Map(), ROUNDING = 1e-6;
     for (const [at, { kind, place, number }] of frame.cells) {
-      const to = Math.floor((at + 0.5) * ratio);
-      const share = kind === METADATA ? 0 : ((kind - 1) / 253) * ratio;
-      const cell = cells.get(to) ?? { share: 0, most: -1 };
-      if (share > cell.most) Object.assign(cell, { most: share, place, number });
-      cell.share += share;
-      cells.set(to, cell);
+      const from = at * ratio, end = from + ratio;
+      for (let to = Math.floor(from + ROUNDING); to < end - ROUNDING; to++) {
+        const share = kind === METADATA ? 0 : ((kind - 1) / 253) * (Math.min(end, to + 1) - Math.max(from, to));
+        const cell = cells.get(to) ?? { share: 0, most: -1 };
+        if (share > cell.most) Object.assign(cell, { most: share, place, number });
+        cell.share += share;
+        cells.set(to, cell);
+      }
     }
     for (const cell of cells.values()) cell.kind = cell.share > 0 ? 1 + Math.round(Math.max(0.004, Math.min(1, cell.share)) * 253) : METADATA;
     return { ...frame, cells, cell_bytes: cellBytes };

@@ -96,6 +96,18 @@ const CHECK: &str = r#"
   document.body.append(verdict);
 "#;
 
+/// The shares of files of the cells of the maps.
+const CHECK_MAPS: &str = r#"
+  const maps = document.getElementById("maps");
+  maps.dispatchEvent(new Event("wantcsv"));
+  const rows = maps.querySelector("template.csv").content.textContent.trim().split("\n").slice(1);
+  const shares = rows.map((row) => row.split(",files,")[1].split(",")[0]);
+  const verdict = document.createElement("pre");
+  verdict.id = "verdict";
+  verdict.textContent = "VERDICT" + JSON.stringify({ shares }) + "END";
+  document.body.append(verdict);
+"#;
+
 /// The same for the page of a transfer curve.
 const CHECK_TRANSFER: &str = r#"
   check("first");
@@ -325,6 +337,26 @@ fn report_opens_without_errors_or_overlaps() {
         let expected = if dark { [night, light] } else { [light, night] };
         assert_eq!([&verdict["background"], &verdict["other"]], expected, "{width} px");
     }
+}
+
+#[test]
+fn full_cells_of_another_size_are_full_on_the_page() {
+    let Some(chromium) = chromium_or_skip() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut results = common::results();
+    results.maps.retain(|row| row.key.arm == "xfs");
+    // The fresh copy was recorded in larger cells, and its row has one size.
+    for row in &mut results.maps {
+        row.cell_bytes = if row.key.role == Role::Unaged { 3 << 20 } else { 2 << 20 };
+        row.used_bytes = row.cell_bytes;
+    }
+    let page = render_report(&results, &ReportOptions::default()).unwrap();
+    std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_MAPS)).unwrap();
+    let (verdict, _) = open(chromium, dir.path(), 1280, false);
+    let shares = verdict["shares"].as_array().unwrap();
+    // 90 cells of 2 MiB are 60 cells of 3 MiB.
+    assert_eq!(shares.len(), 60 + 60 + 90, "{verdict}");
+    assert!(shares.iter().all(|share| share == "1.000"), "{verdict}");
 }
 
 #[test]
