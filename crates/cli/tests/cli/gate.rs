@@ -16,15 +16,15 @@ use super::{
 const HOSTILE: &str = "evil\n::error::pwned|x]]>&<b>@team ##[error]`$(id)` \u{1b}[31m";
 
 /// The figures of a run with one arm.
-struct Made<'a> {
-    arm: &'a str,
-    checkpoints: &'a [u64],
-    requests: u64,
-    layout_score: f64,
-    circumstances: &'a [(&'a str, &'a str)],
+pub struct Made<'a> {
+    pub arm: &'a str,
+    pub checkpoints: &'a [u64],
+    pub requests: u64,
+    pub layout_score: f64,
+    pub circumstances: &'a [(&'a str, &'a str)],
 }
 
-const PLAIN: Made<'_> = Made {
+pub const PLAIN: Made<'_> = Made {
     arm: "ext4",
     checkpoints: &[40],
     requests: 10_000,
@@ -33,7 +33,7 @@ const PLAIN: Made<'_> = Made {
 };
 
 /// Writes a run with two volumes of one arm.
-fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
+pub fn make(lab: &Lab, dir: &str, made: &Made<'_>) {
     fs::create_dir(lab.path(dir)).unwrap();
     let mut store = ResultStore::create(&lab.path(dir).join("results"), dir).unwrap();
     let info = RunInfo { plan_name: "small|plan".into(), plan_hash: "ab".into(), ..store.run_info().clone() };
@@ -89,7 +89,7 @@ fn baseline_passes_its_run_and_fails_a_regression() {
     let both = lab.run(["gate", "worse", "-b", "b.json", "--role", "full,unaged", "--json"]);
     assert_eq!(both.code, 5);
     let json: Value = serde_json::from_str(&both.stdout).unwrap();
-    assert_eq!((&json["schema"], &json["gate"]["regressed"]), (&"senesce-gate/1".into(), &2.into()));
+    assert_eq!((&json["schema"], &json["gate"]["regressed"]), (&"senesce-gate/2".into(), &2.into()));
     // A failing gate keeps the baseline; a passing one replaces it, and keeps its tolerances.
     let before = fs::read_to_string(lab.path("b.json")).unwrap();
     fs::write(lab.path("b.json"), before.replace("\"percent\":0.5", "\"percent\":0.25")).unwrap();
@@ -113,33 +113,6 @@ fn a_baseline_of_several_runs_accepts_their_range() {
     lab.run(["gate", "worse", "-b", "b.json"]).refused(5, &["+"]);
     make(&lab, "other", &Made { arm: "xfs", ..PLAIN });
     lab.run(["gate", "one", "--also", "other", "-s", "c.json"]).refused(2, &["--also other: only one of the runs"]);
-}
-
-#[test]
-fn runs_that_share_only_the_first_state_are_undecided() {
-    let lab = Lab::new();
-    make(&lab, "whole", &Made { checkpoints: &[0, 40], ..PLAIN });
-    make(&lab, "first", &Made { checkpoints: &[0], ..PLAIN });
-    let note = "Only checkpoint 0 is common: ext4 full; aging is not compared.";
-    for (a, b, reason) in [
-        ("first", "whole", "ext4 full 40: the last valid checkpoint is 0 in A and 40 in B"),
-        ("whole", "first", "ext4 full 40: B did not measure it"),
-    ] {
-        let shown = lab.run(["compare", a, b]).good().stdout;
-        assert!(shown.starts_with(&format!("{note}\n")), "{shown}");
-        assert!(shown.contains(&format!("not compared: {reason}")), "{shown}");
-        let gated = lab.run(["compare", a, b, "--fail-if", "+5%", "--json"]);
-        gated.refused(6, &["gate undecided: 1 cell is not compared", reason]);
-        let json: Value = serde_json::from_str(&gated.stdout).unwrap();
-        assert_eq!((&json["notes"][0], &json["gate"]["outcome"]), (&note.into(), &"undecided".into()));
-        lab.run(["gate", b, "--baseline", a])
-            .refused(6, &["undecided: 1 cell or figure is not compared", "ext4 full 40"]);
-    }
-    // Without a later cell in either run there is no aging that a comparison could miss.
-    let same = lab.run(["compare", "first", "first", "--fail-if", "+5%"]).good().stdout;
-    assert!(same.starts_with("gate passed"), "{same}");
-    let json: Value = serde_json::from_str(&lab.run(["compare", "whole", "whole", "--json"]).good().stdout).unwrap();
-    assert_eq!(json["notes"], Value::Array(Vec::new()));
 }
 
 #[test]

@@ -391,7 +391,7 @@ fn comparisons_fail_only_on_selected_figures() {
     lab.run(["compare", "one", "nowhere"]).refused(2, &["nowhere does not exist"]);
     // Whatever the machine does, one of two runs is not exactly as fast as the other.
     let json: Value = serde_json::from_str(&lab.run(["compare", "one", "two", "--json"]).good().stdout).unwrap();
-    assert_eq!(json["schema"], "senesce-compare/2");
+    assert_eq!(json["schema"], "senesce-compare/3");
     let tree = lab.path("arms");
     std::fs::create_dir_all(tree.join("sub")).unwrap();
     std::fs::write(tree.join("sub/file"), vec![1; 100_000]).unwrap();

@@ -50,6 +50,7 @@ mod garden_gardening;
 mod garden_mount;
 mod garden_plans;
 mod gate;
+mod gate_unaged;
 mod guest;
 mod guest_inspect;
 mod guest_kinds;

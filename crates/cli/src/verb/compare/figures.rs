@@ -89,6 +89,19 @@ fn name_arms<T>(figures: &BTreeMap<FigureKey, T>) -> String {
     if arms.is_empty() { "none".to_owned() } else { arms.join(", ") }
 }
 
+/// The last checkpoint at which two runs have a common figure, for each arm and volume.
+pub(in crate::verb) type LastCommon = BTreeMap<(String, Role), u64>;
+
+/// Finds the last common checkpoint of each volume, by all figures.
+pub(in crate::verb) fn find_last_common(of_a: &Figures, of_b: &Figures) -> LastCommon {
+    let mut last = LastCommon::new();
+    for (arm, role, pulls, _) in of_a.keys().filter(|key| of_b.contains_key(*key)) {
+        let last = last.entry((arm.clone(), *role)).or_default();
+        *last = (*last).max(*pulls);
+    }
+    last
+}
+
 /// The figures of the cells that both runs have, of the last common checkpoint or of all.
 ///
 /// Errors: the runs have no figure in common, or none of those is selected.
@@ -100,11 +113,7 @@ pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, arg
         let hint = "only arms with the same name in both are compared, at checkpoints that both have";
         return Err(usage(message, Some(hint)));
     }
-    let mut last: BTreeMap<(String, Role), u64> = BTreeMap::new();
-    for (arm, role, pulls, _) in of_a.keys() {
-        let last = last.entry((arm.clone(), *role)).or_default();
-        *last = (*last).max(*pulls);
-    }
+    let last = find_last_common(&of_a, &of_b);
     let is_selected = |(arm, role, pulls, figure): &FigureKey| {
         (args.all || last.get(&(arm.clone(), *role)) == Some(pulls))
             && (args.arm.is_empty() || args.arm.contains(arm))
@@ -151,6 +160,11 @@ impl Missing {
     /// Arm, volume, checkpoint.
     pub(in crate::verb) fn of(&self) -> &[String] {
         &self.of
+    }
+
+    /// The reason as a sentence.
+    pub(in crate::verb) fn sentence(&self) -> String {
+        format!("{}.", self.reason)
     }
 
     /// Whether the default gate would judge it: it does not judge fresh copies.

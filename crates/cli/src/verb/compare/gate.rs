@@ -133,7 +133,13 @@ fn describe(gated: &[&Row], missing: &[&Missing], limit: FailIf) -> Gate {
         }
         Outcome::Undecided if undecided.is_empty() => {
             let (first, number) = (missing[0], missing.len());
-            let cells = if number == 1 { "1 cell is" } else { &format!("{number} cells are") };
+            // Inspections have no cells.
+            let cells = match (first.of().len() > 1, number) {
+                (true, 1) => "1 cell is",
+                (false, 1) => "a part is",
+                (true, _) => &format!("{number} cells are"),
+                (false, _) => "parts of both are",
+            };
             format!("gate undecided: {cells} not compared. The first is {first}.")
         }
         Outcome::Undecided => format!(

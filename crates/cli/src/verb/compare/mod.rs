@@ -21,11 +21,13 @@ use serde::Serialize;
 pub use figures::FigurePattern;
 
 use self::{
-    figures::{Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_missing},
+    figures::{
+        Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_last_common, find_missing,
+    },
     gate::{Gate, Scope, judge},
     inspections::compare_inspections,
     trees::compare_trees,
-    unaged::{add_unaged, find_unaged, unaged_note},
+    unaged::{add_unaged, find_unaged, unaged_notes},
     unlike::{Unlike, compute_unlike},
 };
 use super::show::read_results;
@@ -39,7 +41,7 @@ use crate::{
 };
 
 /// The schema of a comparison as JSON.
-pub(in crate::verb) const COMPARE_SCHEMA: &str = "senesce-compare/2";
+pub(in crate::verb) const COMPARE_SCHEMA: &str = "senesce-compare/3";
 
 /// The JSON output of `compare`.
 #[derive(Serialize, JsonSchema)]
@@ -120,13 +122,14 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             unlike = compute_unlike(&a, &b);
             missing = find_missing(&a, &b, (&read_planned_arms(&args.b)?, "B"), &args.select);
             let (of_a, of_b) = (add_slowdowns(collect_figures(&a)), add_slowdowns(collect_figures(&b)));
+            let last_common = find_last_common(&of_a, &of_b);
             let rows = compare_figures(of_a, of_b, &args.select)?;
-            let unaged = find_unaged(&rows, (&a, "A"), (&b, "B"));
+            let unaged = find_unaged(&rows, &last_common, (&a, "A"), (&b, "B"));
             notes_above.extend(
                 other_workloads
                     .map(|(a, b)| format!("A was aged by {a} and B by {b}: the figures compare different workloads.")),
             );
-            notes_above.extend(unaged_note(&unaged));
+            notes_above.extend(unaged_notes(&unaged));
             add_unaged(&mut missing, unaged);
             rows
         }

@@ -1,60 +1,95 @@
-//! Finds volumes that two runs share only in the state before aging.
+//! Finds volumes of which two runs do not share the last state.
 //!
-//! Two runs are compared at the last checkpoint that both have. If that is 0, the figures are of
-//! the state before aging, and say nothing about aging.
+//! Two runs are compared at the last checkpoint that both have. If a run has a later one, the
+//! figures say nothing about the aging after the common one. If that is 0, they say nothing about
+//! aging.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{Results, Role};
 
-use super::{Row, figures::Missing};
+use super::{
+    Row,
+    figures::{LastCommon, Missing},
+};
 
 /// A message names at most this number of volumes.
 const NAMED: usize = 5;
 
-/// The aged volumes that are compared at checkpoint 0 only, although one of the runs has a later
-/// cell of them, valid or not. The reasons contain `name_a` and `name_b` as the names of the runs.
+/// An aged volume that is compared before its last checkpoint.
+pub(in crate::verb) struct Unaged {
+    /// The last common checkpoint.
+    common: u64,
+    /// The last checkpoint of any run, valid or not.
+    last: u64,
+    /// The last state, and the reason why it is not compared.
+    missing: Missing,
+}
+
+/// The aged volumes of `rows` of which one of the runs has a later cell than the common ones, valid
+/// or not. The reasons contain `name_a` and `name_b` as the names of the runs.
+///
+/// `common` is of all figures, not of the selected ones: a figure can be measured less often.
 pub(in crate::verb) fn find_unaged(
     rows: &[Row],
+    common: &LastCommon,
     (a, name_a): (&Results, &str),
     (b, name_b): (&Results, &str),
-) -> Vec<Missing> {
+) -> Vec<Unaged> {
     let last = |results: &Results, arm: &str, role: Role, is_valid: bool| {
         let cells = results.cells.iter().filter(|cell| cell.key.arm == arm && cell.key.role == role);
         cells.filter(|cell| cell.valid || !is_valid).map(|cell| cell.key.pulls).max().unwrap_or(0)
     };
-    let compared = |arm: &str, role: Role| {
-        let of_volume = |row: &&Row| matches!(row.of.as_slice(), [name, of, _] if name == arm && of == role.name());
-        rows.iter().filter(of_volume).filter_map(|row| row.of.last()?.parse::<u64>().ok()).max()
+    let is_selected = |arm: &str, role: Role| {
+        rows.iter().any(|row| matches!(row.of.as_slice(), [name, of, _] if name == arm && of == role.name()))
     };
     let arms: BTreeSet<&str> = rows.iter().filter_map(|row| row.of.first()).map(String::as_str).collect();
     let volumes = arms.into_iter().flat_map(|arm| [Role::Full, Role::Empty].map(|role| (arm, role)));
-    let unaged = volumes.filter(|(arm, role)| compared(arm, *role) == Some(0)).filter_map(|(arm, role)| {
+    let unaged = volumes.filter(|(arm, role)| is_selected(arm, *role)).filter_map(|(arm, role)| {
+        let common = *common.get(&(arm.to_owned(), role))?;
         let later = last(a, arm, role, false).max(last(b, arm, role, false));
-        let valid = |results| last(results, arm, role, true);
-        let reason = format!("the last valid checkpoint is {} in {name_a} and {} in {name_b}", valid(a), valid(b));
-        (later > 0).then(|| Missing::new(&[arm, role.name(), &later.to_string()], reason))
+        let (in_a, in_b) = (last(a, arm, role, true), last(b, arm, role, true));
+        let reason = match in_a.min(in_b) > common {
+            true => format!("{name_a} and {name_b} have no figure of it in common"),
+            false => format!("the last valid checkpoint is {in_a} in {name_a} and {in_b} in {name_b}"),
+        };
+        let missing = || Missing::new(&[arm, role.name(), &later.to_string()], reason);
+        (common < later).then(|| Unaged { common, last: later, missing: missing() })
     });
     unaged.collect()
 }
 
 /// Adds the volumes of `unaged` to `missing`, except those that it already names.
-pub(in crate::verb) fn add_unaged(missing: &mut Vec<Missing>, unaged: Vec<Missing>) {
-    for found in unaged {
+pub(in crate::verb) fn add_unaged(missing: &mut Vec<Missing>, unaged: Vec<Unaged>) {
+    for Unaged { missing: found, .. } in unaged {
         if !missing.iter().any(|known| known.of().get(..2) == found.of().get(..2)) {
             missing.push(found);
         }
     }
 }
 
-/// States that the aging of these volumes is not compared. `None` if there are none.
-pub(in crate::verb) fn unaged_note(unaged: &[Missing]) -> Option<String> {
-    let volume = |missing: &Missing| missing.of().iter().take(2).cloned().collect::<Vec<_>>().join(" ");
-    let mut names: Vec<String> = unaged.iter().take(NAMED).map(volume).collect();
-    if unaged.len() > NAMED {
-        names.push(format!("{} more", unaged.len() - NAMED));
+/// States that the aging of these volumes is not compared, or not up to the end. One sentence for
+/// each pair of checkpoints.
+pub(in crate::verb) fn unaged_notes(unaged: &[Unaged]) -> Vec<String> {
+    let mut volumes: BTreeMap<(u64, u64), Vec<String>> = BTreeMap::new();
+    for Unaged { common, last, missing } in unaged {
+        // Without any common state of the aging, the last one does not matter.
+        let last = if *common == 0 { 0 } else { *last };
+        volumes.entry((*common, last)).or_default().push(missing.of().join(" "));
     }
-    (!names.is_empty()).then(|| format!("Only checkpoint 0 is common: {}; aging is not compared.", names.join(", ")))
+    let note = |((common, last), volumes): ((u64, u64), Vec<String>)| {
+        let volume = |of: &String| of.rsplit_once(' ').map_or(of.clone(), |(volume, _)| volume.to_owned());
+        let mut names: Vec<String> = volumes.iter().take(NAMED).map(volume).collect();
+        if volumes.len() > NAMED {
+            names.push(format!("{} more", volumes.len() - NAMED));
+        }
+        let names = names.join(", ");
+        match common {
+            0 => format!("Only checkpoint 0 is common: {names}; aging is not compared."),
+            _ => format!("The last common checkpoint is {common} of {last}: {names}; later aging is not compared."),
+        }
+    };
+    volumes.into_iter().map(note).collect()
 }
 
 #[cfg(test)]
@@ -87,14 +122,25 @@ mod tests {
         }
     }
 
+    type Cells<'a> = &'a [(Role, u64, bool)];
+
+    fn find(rows: &[Row], a: Cells<'_>, b: Cells<'_>) -> Vec<Unaged> {
+        let is_common = |cell: &&(Role, u64, bool)| cell.2 && b.contains(cell);
+        let mut common = LastCommon::new();
+        for (role, pulls, _) in a.iter().filter(is_common) {
+            let last = common.entry(("ext4".to_owned(), *role)).or_default();
+            *last = (*last).max(*pulls);
+        }
+        find_unaged(rows, &common, (&results(a), "A"), (&results(b), "B"))
+    }
+
     #[test]
-    fn volume_common_at_checkpoint_0_only_is_not_aged() {
+    fn volume_without_its_last_state_is_found() {
         let first = [(Role::Full, 0, true), (Role::Empty, 0, true)];
         let whole = [(Role::Full, 0, true), (Role::Full, 400, true), (Role::Empty, 0, true), (Role::Empty, 400, true)];
         let failed = [(Role::Full, 0, true), (Role::Full, 400, false)];
-        let found = |rows: &[Row], a: &[(Role, u64, bool)], b: &[(Role, u64, bool)]| {
-            let unaged = find_unaged(rows, (&results(a), "A"), (&results(b), "B"));
-            unaged.iter().map(Missing::to_string).collect::<Vec<_>>()
+        let found = |rows: &[Row], a: Cells<'_>, b: Cells<'_>| {
+            find(rows, a, b).iter().map(|unaged| unaged.missing.to_string()).collect::<Vec<_>>()
         };
         let of_first = [row("full", "0"), row("empty", "0"), row("unaged", "0")];
         let expected = ["ext4 full 400", "ext4 empty 400"];
@@ -107,18 +153,40 @@ mod tests {
         assert_eq!(found(&[row("full", "400")], &whole, &whole), [""; 0]);
         assert_eq!(found(&[row("full", "0"), row("full", "400")], &whole, &whole), [""; 0], "--all");
         assert_eq!(found(&[row("unaged", "0")], &first, &whole), [""; 0]);
+        // A figure that was measured only in the first state says nothing about the others.
+        assert_eq!(found(&[row("full", "0")], &whole, &whole), [""; 0], "--all --figure");
+    }
+
+    #[test]
+    fn later_invalid_cells_end_the_comparison() {
+        let both = [(Role::Full, 20, true), (Role::Full, 40, false), (Role::Full, 300, false)];
+        let whole = [(Role::Full, 20, true), (Role::Full, 300, true)];
+        for (a, b, valid) in [
+            (&both[..], &both[..], "20 in A and 20"),
+            (&both, &whole, "20 in A and 300"),
+            (&whole, &both, "300 in A and 20"),
+        ] {
+            let found = find(&[row("full", "20")], a, b);
+            assert_eq!(found.len(), 1);
+            let expected = format!("ext4 full 300: the last valid checkpoint is {valid} in B");
+            assert_eq!(found[0].missing.to_string(), expected);
+            let note = "The last common checkpoint is 20 of 300: ext4 full; later aging is not compared.";
+            assert_eq!(unaged_notes(&found), [note]);
+        }
     }
 
     #[test]
     fn note_names_volumes_and_missing_ones_are_added_once() {
-        let unaged = || vec![Missing::new(&["ext4", "full", "400"], "x"), Missing::new(&["ext4", "empty", "400"], "x")];
-        assert_eq!(unaged_note(&[]), None);
-        assert_eq!(
-            unaged_note(&unaged()).unwrap(),
-            "Only checkpoint 0 is common: ext4 full, ext4 empty; aging is not compared."
-        );
+        let unaged = |role: &str, common, last: u64| {
+            let missing = Missing::new(&["ext4", role, &last.to_string()], "x");
+            Unaged { common, last, missing }
+        };
+        assert_eq!(unaged_notes(&[]), [""; 0]);
+        let first = "Only checkpoint 0 is common: ext4 full, ext4 empty; aging is not compared.";
+        assert_eq!(unaged_notes(&[unaged("full", 0, 400), unaged("empty", 0, 200)]), [first]);
+        assert_eq!(unaged_notes(&[unaged("full", 20, 400), unaged("empty", 40, 400)]).len(), 2);
         let mut missing = vec![Missing::new(&["ext4", "full", "200"], "B did not measure it")];
-        add_unaged(&mut missing, unaged());
+        add_unaged(&mut missing, vec![unaged("full", 0, 400), unaged("empty", 0, 400)]);
         assert_eq!(missing.len(), 2);
     }
 }

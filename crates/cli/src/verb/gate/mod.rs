@@ -40,7 +40,9 @@ use self::{
 };
 use super::{
     compare::{
-        figures::{FigureKey, Figures, Kind, Missing, Values, collect_figures, compare_figures, find_missing},
+        figures::{
+            FigureKey, Figures, Kind, Missing, Values, collect_figures, compare_figures, find_last_common, find_missing,
+        },
         gate::Scope,
         read_planned_arms,
         unaged::{add_unaged, find_unaged},
@@ -58,7 +60,7 @@ use crate::{
 };
 
 /// The schema of a gate as JSON.
-pub(in crate::verb) const GATE_SCHEMA: &str = "senesce-gate/1";
+pub(in crate::verb) const GATE_SCHEMA: &str = "senesce-gate/2";
 
 /// The JSON output of `gate`.
 #[derive(Serialize, JsonSchema)]
@@ -364,7 +366,8 @@ fn compare(
     let mut missing = find_missing(&baseline.results, results, (&expected, "the run"), &args.select);
     let rows = compare_figures(baseline.figures.clone(), of_run.clone(), &args.select)?;
     let (of_baseline, of_results) = ((&baseline.results, "the baseline"), (results, "the run"));
-    add_unaged(&mut missing, find_unaged(&rows, of_baseline, of_results));
+    let last_common = find_last_common(&baseline.figures, &of_run);
+    add_unaged(&mut missing, find_unaged(&rows, &last_common, of_baseline, of_results));
     missing.extend(find_missing_figures(&baseline.figures, &of_run, &args.select, args.measured));
     let limits = Limits {
         tolerance: args.tolerance,
