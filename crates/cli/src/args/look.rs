@@ -256,12 +256,12 @@ pub struct CompareArgs {
     pub on_undecided: Outcome,
     #[command(flatten)]
     pub select: SelectArgs,
-    /// Trees: grep tests of each that are not counted.
-    #[arg(short, long, default_value_t = 0)]
-    pub warmups: u64,
-    /// Trees: grep tests of each that are counted.
-    #[arg(short, long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
-    pub runs: u64,
+    /// Trees: grep tests of each that are not counted. Default: 0.
+    #[arg(short, long)]
+    pub warmups: Option<u64>,
+    /// Trees: grep tests of each that are counted. Default: 5.
+    #[arg(short, long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: Option<u64>,
     /// Trees: drop caches before every grep test. Needs root.
     #[arg(long)]
     pub cold: bool,

@@ -39,6 +39,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 mod schemas;
+mod shell;
 pub mod show;
 pub mod synth;
 pub mod trace;

@@ -70,3 +70,53 @@ fn inspections_that_cannot_be_compared_are_refused() {
     fs::write(lab.path("huge.json"), text.replace("\"files\": 20", "\"files\": -1")).unwrap();
     compare(&["huge.json"]).refused(2, &["huge.json is no inspection"]);
 }
+
+#[test]
+fn impossible_inspections_are_refused_in_short_messages() {
+    let refuse = |change: &dyn Fn(&mut Value), says: &str| {
+        let lab = lab_of_two(change);
+        let refused = lab.run(["compare", "a.json", "b.json", "--fail-if", "+5%"]);
+        refused.refused(2, &[says]);
+        assert!(refused.stderr.len() < 4_000, "{} bytes", refused.stderr.len());
+    };
+    let long = "x".repeat(200_000);
+    refuse(&|other| other["costs"][0]["seconds_per_gib"]["as_it_lies"] = json!(-1.0), "which is below 0");
+    refuse(&|other| other["tree"]["layout"]["layout_score"] = json!(-0.5), "which is below 0");
+    let copy = |other: &mut Value, count: usize| {
+        let cost = other["costs"][0].clone();
+        other["costs"] = Value::Array(vec![cost; count]);
+    };
+    refuse(&|other| copy(other, 2), "two costs on the device");
+    refuse(&|other| copy(other, 65), "it has 65 modelled devices; at most 64 are compared");
+    refuse(&|other| other["schema"] = json!(long), "its schema is");
+    refuse(&|other| other["tree"]["files"] = json!(long), "b.json is no inspection");
+
+    let lab = lab_of_two(|other| {
+        other["target"]["kernel"] = json!(long);
+        other["costs"][0]["device"] = json!(long);
+    });
+    let shown = lab.run(["compare", "a.json", "b.json"]).good().stdout;
+    assert!(shown.len() < 8_000 && shown.contains("unlike: kernel: release is "), "{} bytes", shown.len());
+}
+
+#[test]
+fn gate_is_undecided_about_a_tree_that_was_not_read_whole() {
+    let lab = lab_of_two(|other| other["tree"]["not_looked_at"] = json!(1000));
+    let reason = "B lacks 1,000 entries that could not be read";
+    let shown = lab.run(["compare", "a.json", "b.json"]).good().stdout;
+    assert!(shown.starts_with(&format!("{reason}.\n")), "{shown}");
+    assert!(shown.contains("unlike: tree: unread_entries is 0 in A, 1000 in B"), "{shown}");
+    let gate = ["compare", "a.json", "b.json", "--fail-if", "+5%"];
+    lab.run(gate).refused(6, &["gate undecided: a part is not compared", reason]);
+    lab.run([&gate[..], &["--on-undecided", "pass"]].concat()).good();
+}
+
+#[test]
+fn options_of_runs_and_trees_are_refused_for_inspections() {
+    let lab = lab_of_two(age);
+    let options: [&[&str]; 5] =
+        [&["--cold"], &["-w", "0"], &["-r", "5"], &["--fail-if", "+5%", "--measured"], &["--arm", "ext4"]];
+    for options in options {
+        lab.run([&["compare", "a.json", "b.json"], options].concat()).refused(2, &["leave them out"]);
+    }
+}

@@ -23,6 +23,7 @@ use crate::{
         output::{check_files, check_output_directory, print_file_preview},
         place::check_run_directory,
         run::world,
+        shell::shell_word,
         show::read_results,
     },
 };
@@ -124,31 +125,4 @@ fn report(dir: &Path, out: Option<PathBuf>, (force, dry_run): (bool, bool)) -> R
     fs::write(&out, page).with_context(|| format!("cannot write {}", Printable::new(&out)))?;
     println!("{}", Printable::new(&out));
     Ok(())
-}
-
-/// Quotes a path as a word of a shell.
-fn shell_word(path: &Path) -> String {
-    quote(&path.display().to_string())
-}
-
-/// Quotes a text as a word of a shell.
-fn quote(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,+@%".contains(&byte);
-    match !text.is_empty() && text.bytes().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quote;
-
-    #[test]
-    fn words_with_special_characters_are_quoted() {
-        assert_eq!(
-            ["/a/b-1.c", "", "a b", "it's", "$(x)"].map(quote),
-            ["/a/b-1.c", "''", "'a b'", "'it'\\''s'", "'$(x)'"]
-        );
-    }
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use senesce_experiment::campaign::Campaign;
 use senesce_volume::Error as VolumeError;
 
-use super::{quote, shell_word};
+use crate::verb::shell::{quote, shell_word};
 use crate::{args::SubmitArgs, exit::failed};
 
 /// The Debian package of the programs.

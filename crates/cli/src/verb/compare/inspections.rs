@@ -1,18 +1,26 @@
 //! Compares the layouts of two inspections. The files are untrusted input.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use anyhow::Result;
-use senesce_core::{Bytes, Printable, Seed, statistics::compute_comparison};
+use senesce_core::{Bytes, Printable, Seed, numbers::count, statistics::compute_comparison};
 use serde::Deserialize;
 
 use super::{
-    super::inspections::{Inspected, read_inspections},
+    super::inspections::{Inspected, read_inspections, shorten},
     Row,
-    figures::{FREE_EXTENTS, Kind, LAYOUT_SCORE, SLOWDOWN},
+    figures::{FREE_EXTENTS, Kind, LAYOUT_SCORE, Missing, SLOWDOWN},
     unlike::Unlike,
 };
 use crate::{args::CompareArgs, exit::usage};
+
+/// An inspection has at most this number of modelled devices. The built-in models are fewer.
+const MOST_COSTS: usize = 64;
+/// A message names at most this number of figures.
+const NAMED: usize = 12;
 
 /// The parts of an inspection that are compared.
 #[derive(Deserialize)]
@@ -38,6 +46,7 @@ struct Target {
 struct Tree {
     files: u64,
     directories: u64,
+    not_looked_at: u64,
     content_bytes: u64,
     layout: Layout,
 }
@@ -108,13 +117,39 @@ impl Document {
         found
     }
 
+    /// Errors: what `inspect` never writes. It could make a false row, or let a gate pass.
+    fn check(&self) -> Result<(), String> {
+        if self.costs.len() > MOST_COSTS {
+            return Err(format!("it has {} modelled devices; at most {MOST_COSTS} are compared", self.costs.len()));
+        }
+        let mut devices = BTreeSet::new();
+        if let Some(twice) = self.costs.iter().find(|cost| !devices.insert(&cost.device)) {
+            return Err(format!("it has two costs on the device {:?}", twice.device));
+        }
+        match self.figures().into_iter().find(|(.., value)| *value < 0.0) {
+            Some((name, .., value)) => Err(format!("the figure {name:?} is {value}, which is below 0")),
+            None => Ok(()),
+        }
+    }
+
+    /// The entries of the tree that could not be read. `None` if all were read.
+    fn unread(&self, name: &str) -> Option<Missing> {
+        let reason = match self.tree.not_looked_at {
+            0 => return None,
+            1 => format!("{name} lacks 1 entry that could not be read"),
+            unread => format!("{name} lacks {} entries that could not be read", count(unread)),
+        };
+        Some(Missing::new(&["tree"], reason))
+    }
+
     /// Facts that a reader of a comparison must know: group, key, value.
-    fn circumstances(&self) -> [(&'static str, &'static str, String); 8] {
+    fn circumstances(&self) -> [(&'static str, &'static str, String); 9] {
         let Target { file_system, kernel, mount_options, capacity_bytes, read_ahead_kib } = &self.target;
-        let Tree { files, directories, content_bytes, .. } = &self.tree;
+        let Tree { files, directories, not_looked_at, content_bytes, .. } = &self.tree;
         [
             ("tree", "files", files.to_string()),
             ("tree", "directories", directories.to_string()),
+            ("tree", "unread_entries", not_looked_at.to_string()),
             ("tree", "contents", Bytes(*content_bytes).to_string()),
             ("file system", "kind", file_system.clone()),
             ("file system", "capacity", Bytes(*capacity_bytes).to_string()),
@@ -125,22 +160,29 @@ impl Document {
     }
 }
 
-/// The figures that both inspections have, and the facts in which the inspections differ.
+/// Two inspections beside each other.
+pub(super) struct Compared {
+    /// The figures that both have.
+    pub(super) rows: Vec<Row>,
+    /// The facts in which they differ.
+    pub(super) unlike: Vec<Unlike>,
+    /// The sides that lack entries of their trees.
+    pub(super) missing: Vec<Missing>,
+}
+
+/// Compares two inspections.
 ///
-/// Errors: a file holds no inspection or several ones; an option has an effect on runs only; no
-/// selected figure is in both inspections.
-pub(super) fn compare_inspections(args: &CompareArgs) -> Result<(Vec<Row>, Vec<Unlike>)> {
-    if args.select.all || !args.select.role.is_empty() || !args.select.arm.is_empty() {
-        let message = "--all, --role and --arm have an effect on runs only, and these are inspections";
-        return Err(usage(message, Some("leave them out; --figure selects figures")));
-    }
+/// Errors: a file holds no inspection or several ones, or impossible figures; an option has no
+/// effect on inspections; no selected figure is in both inspections.
+pub(super) fn compare_inspections(args: &CompareArgs) -> Result<Compared> {
+    refuse_options(args)?;
     let (a, b) = (read_one(&args.a)?, read_one(&args.b)?);
-    let of_b = b.figures();
+    let of_b: BTreeMap<String, f64> = b.figures().into_iter().map(|(name, .., value)| (name, value)).collect();
     let patterns = &args.select.figure;
     let is_selected = |name: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.is_match(name));
     let mut rows = Vec::new();
     for (figure, kind, more_is_better, value) in a.figures().into_iter().filter(|figure| is_selected(&figure.0)) {
-        let Some((.., other)) = of_b.iter().find(|(name, ..)| *name == figure) else { continue };
+        let Some(other) = of_b.get(&figure) else { continue };
         let (figures_a, figures_b) = (vec![value], vec![*other]);
         rows.push(Row {
             of: vec!["tree".to_owned()],
@@ -156,25 +198,51 @@ pub(super) fn compare_inspections(args: &CompareArgs) -> Result<(Vec<Row>, Vec<U
     }
     if rows.is_empty() {
         let names = |document: &Document| {
-            let names: Vec<String> = document.figures().into_iter().map(|figure| figure.0).collect();
+            let mut names: Vec<String> = document.figures().into_iter().map(|figure| figure.0).collect();
+            if names.len() > NAMED {
+                let more = format!("{} more", names.len() - NAMED);
+                names.truncate(NAMED);
+                names.push(more);
+            }
             Printable::new(&names.join(", ")).to_string()
         };
         let hint = format!("figures of A: {}; figures of B: {}", names(&a), names(&b));
         return Err(usage("the inspections have no figure in common that --figure selects", Some(&hint)));
     }
     let pairs = a.circumstances().into_iter().zip(b.circumstances());
-    let unlike = pairs
+    let unlike: Vec<Unlike> = pairs
         .filter(|(of_a, of_b)| of_a.2 != of_b.2)
-        .map(|((group, key, of_a), (_, _, of_b))| Unlike::of_both(group, key, (of_a, of_b)))
+        .map(|((group, key, of_a), (_, _, of_b))| Unlike::of_both(group, key, (shorten(&of_a), shorten(&of_b))))
         .collect();
-    Ok((rows, unlike))
+    let missing = [("A", &a), ("B", &b)].into_iter().filter_map(|(name, document)| document.unread(name));
+    Ok(Compared { rows, unlike, missing: missing.collect() })
+}
+
+/// Errors: an option is given that has an effect on runs or trees only.
+fn refuse_options(args: &CompareArgs) -> Result<()> {
+    if args.select.all || !args.select.role.is_empty() || !args.select.arm.is_empty() {
+        let message = "--all, --role and --arm have an effect on runs only, and these are inspections";
+        return Err(usage(message, Some("leave them out; --figure selects figures")));
+    }
+    if args.measured || args.cold || args.warmups.is_some() || args.runs.is_some() {
+        let message = "--measured, --cold, --warmups and --runs are about wall times, and inspections have none";
+        return Err(usage(message, Some("leave them out")));
+    }
+    Ok(())
 }
 
 /// The only inspection of a file.
 fn read_one(path: &Path) -> Result<Document> {
     let mut found: Vec<Document> = read_inspections(path, "compare")?;
     match found.len() {
-        1 => Ok(found.swap_remove(0)),
+        1 => {
+            let mut document = found.swap_remove(0);
+            document.costs.iter_mut().for_each(|cost| cost.device = shorten(&cost.device));
+            let hint = Some("write it again with `senesce inspect PLACE --json --no-map > FILE`");
+            let refused = |problem: String| usage(format!("{}: {problem}", Printable::new(path)), hint);
+            document.check().map_err(refused)?;
+            Ok(document)
+        }
         more => {
             let message = format!("{} has {more} inspections, and compare needs one", Printable::new(path));
             Err(usage(message, Some("write each inspection into a file of its own")))

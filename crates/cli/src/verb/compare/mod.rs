@@ -135,9 +135,10 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         }
         (false, false) if args.a.is_dir() && args.b.is_dir() => compare_trees(&args)?,
         (false, false) if !args.a.is_dir() && !args.b.is_dir() => {
-            let (rows, differ) = compare_inspections(&args)?;
-            unlike = differ;
-            rows
+            let compared = compare_inspections(&args)?;
+            (unlike, missing) = (compared.unlike, compared.missing);
+            notes_above.extend(missing.iter().map(Missing::sentence));
+            compared.rows
         }
         (is_a, is_b) => {
             let kind = |is_run: bool, path: &Path| match (is_run, path.is_dir()) {

@@ -14,6 +14,9 @@ use crate::{
     exit::{Failure, failed, usage},
 };
 
+/// The default of `--runs`.
+const RUNS: u64 = 5;
+
 /// Reads both trees in turn, with the caches as they are or dropped.
 pub(super) fn compare_trees(args: &CompareArgs) -> Result<Vec<Row>> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -30,12 +33,12 @@ pub(super) fn compare_trees(args: &CompareArgs) -> Result<Vec<Row>> {
         let nothing = || usage(format!("{} holds nothing to read", path.display()), None);
         figures.seconds_per_gib().filter(|cost| cost.is_finite()).ok_or_else(nothing)
     };
-    for _ in 0..args.warmups {
+    for _ in 0..args.warmups.unwrap_or(0) {
         run(&args.a)?;
         run(&args.b)?;
     }
     let (mut figures_a, mut figures_b) = (Vec::new(), Vec::new());
-    for number in 0..args.runs {
+    for number in 0..args.runs.unwrap_or(RUNS) {
         // The tree that is read first alternates, so that other work of the machine slows both.
         if number % 2 == 0 {
             figures_a.push(run(&args.a)?);
