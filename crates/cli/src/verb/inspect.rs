@@ -129,14 +129,17 @@ fn inspect_place(
         on_figures(&figures)?;
         return show(&figures, &args);
     }
+    let is_late = || args.limits.max_seconds.is_some_and(|most| clock.now().as_secs_f64() >= most as f64);
+    let may_go_on = || interrupted().is_none() && !is_late();
     if args.limits.dry_run {
-        match garden.or(evergreen) {
-            Some(_) => engines().survey(garden.unwrap_or(&args.path), args.volume.as_deref(), &|| true).map(drop)?,
-            None => find_target(&args.path, access, &host).map(drop)?,
-        }
+        let opened = match garden.or(evergreen) {
+            Some(_) => engines().survey(garden.unwrap_or(&args.path), args.volume.as_deref(), &may_go_on).map(drop),
+            None => find_target(&args.path, access, &host).map(drop).map_err(Into::into),
+        };
+        check_end(&args, opened.is_err() && is_late())?;
+        opened?;
         return preview(&args);
     }
-    let is_late = || args.limits.max_seconds.is_some_and(|most| clock.now().as_secs_f64() >= most as f64);
     let counter = Counter::for_stderr(quiet, "entries", count_entries(&args.path));
     let options = InspectOptions {
         devices,
@@ -151,26 +154,20 @@ fn inspect_place(
                 let may_pause = |_: &u32| interrupted().is_none() && !is_late() && !is_quiet_for_a_pause();
                 let _pauses = (0..MOST_PAUSES).take_while(may_pause).count();
             }
-            interrupted().is_none() && !is_late()
+            may_go_on()
         },
     };
     // An evergreen is opened by the whole name: any other content is refused.
     let inspection = match garden.or(evergreen.and(Some(args.path.as_path()))) {
         Some(place) => engines()
-            .survey(place, args.volume.as_deref(), &|| interrupted().is_none() && !is_late())
+            .survey(place, args.volume.as_deref(), &may_go_on)
             .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),
         None => find_target(&args.path, access, &host)
             .and_then(|target| inspect_target(&target, options, &host, &*clock))
             .map_err(Into::into),
     };
     counter.finish();
-    if let Some(signal) = interrupted() {
-        return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
-    }
-    if let (Err(_), Some(most), true) = (&inspection, args.limits.max_seconds, is_late()) {
-        let hint = Some("inspect a directory below it, or allow more time");
-        return Err(failed_with(format!("the inspection was not finished in {most} s (--max-seconds)"), hint));
-    }
+    check_end(&args, inspection.is_err() && is_late())?;
     let mut inspection = inspection?;
     if !has_map {
         inspection.map.cells.clear();
@@ -195,6 +192,20 @@ fn inspect_place(
             on_figures(&figures)?;
             show(&figures, &args)
         }
+    }
+}
+
+/// Errors: a signal or `--max-seconds` ended the inspection.
+fn check_end(args: &InspectArgs, is_late: bool) -> Result<()> {
+    if let Some(signal) = interrupted() {
+        return Err(senesce_experiment::Error::from(senesce_experiment::Interrupted { signal }).into());
+    }
+    match args.limits.max_seconds.filter(|_| is_late) {
+        Some(most) => {
+            let hint = Some("inspect a directory below it, or allow more time");
+            Err(failed_with(format!("the inspection was not finished in {most} s (--max-seconds)"), hint))
+        }
+        None => Ok(()),
     }
 }
 
