@@ -223,6 +223,8 @@ pub struct TraceArgs {
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
     /// Check the device and the output files. Run no command, write nothing.
+    ///
+    /// To check the rights, it starts a trace of the device and stops it immediately.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
     /// Print JSON.

@@ -66,7 +66,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
             if args.dry_run {
                 import_blkparse(BufReader::new(file))?;
-                return preview(&args, path);
+                return preview(&args, path, "read");
             }
             (import_blkparse(BufReader::new(file))?, None, None)
         }
@@ -80,7 +80,7 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
             if args.dry_run {
                 // Fails if this user may not trace.
                 BlockTracer::start(&on)?.stop()?;
-                return preview(&args, &on);
+                return preview(&args, &on, "traced");
             }
             let tracer = BlockTracer::start(&on)?;
             let status = Command::new(program)
@@ -138,9 +138,9 @@ pub fn trace(args: TraceArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// Prints what a trace would read and write.
-fn preview(args: &TraceArgs, what: &Path) -> Result<()> {
-    println!("{} would be traced; nothing was written", Printable::new(what));
+/// Prints what a trace would do with the device or the file, and the files that it would write.
+fn preview(args: &TraceArgs, what: &Path, done: &str) -> Result<()> {
+    println!("{} would be {done}; nothing was written", Printable::new(what));
     args.requests.iter().for_each(|path| print_file_preview(path));
     Ok(())
 }
