@@ -172,32 +172,33 @@ fn page_name(verb: &[String]) -> String {
 fn write_pages(command: &Command, dir: &Path, dry_run: bool) -> Result<()> {
     // A directory of man pages can have pages of other programs, too.
     check_output_directory(dir, "--out", || true)?;
-    if !dry_run && !dir.is_dir() {
-        fs::create_dir(dir).with_context(|| format!("cannot create {}", dir.display()))?;
-    }
-    let mut pages = vec![(command, Vec::new())];
-    let (mut written, mut replaced) = (0, 0);
-    while let Some((command, verb)) = pages.pop() {
+    let mut open = vec![(command, Vec::new())];
+    let mut pages = Vec::new();
+    while let Some((command, verb)) = open.pop() {
         let path = dir.join(format!("{}.1", page_name(&verb)));
-        let page = render_page(command, &page_name(&verb))?;
-        written += 1;
-        replaced += usize::from(path.symlink_metadata().is_ok());
         if path.is_dir() {
             return Err(usage(format!("{} is a directory", path.display()), Some("name another directory")));
         }
-        if !dry_run {
-            fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
-        }
+        pages.push((path, render_page(command, &page_name(&verb))?));
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             let mut verb = verb.clone();
             verb.push(inner.get_name().to_owned());
-            pages.push((inner, verb));
+            open.push((inner, verb));
         }
     }
-    match dry_run {
-        true => println!("{written} pages would be written into {}, and would replace {replaced}", dir.display()),
-        false => println!("{written} pages in {}", dir.display()),
+    let written = pages.len();
+    if dry_run {
+        let replaced = pages.iter().filter(|(path, _)| path.symlink_metadata().is_ok()).count();
+        println!("{written} pages would be written into {}, and would replace {replaced}", dir.display());
+        return Ok(());
     }
+    if !dir.is_dir() {
+        fs::create_dir(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    }
+    for (path, page) in pages {
+        fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    println!("{written} pages in {}", dir.display());
     Ok(())
 }
 
