@@ -21,6 +21,11 @@ fn previews_of_outputs_write_nothing() {
     both_refuse(&lab, &["man", "--out", "nowhere/pages"], 2, &["cannot make nowhere/pages"]);
     fs::create_dir_all(lab.path("man1/senesce.1")).unwrap();
     both_refuse(&lab, &["man", "--out", "man1"], 2, &["man1/senesce.1 is a directory"]);
+    // A page that is written late.
+    fs::create_dir_all(lab.path("man2/senesce-age.1")).unwrap();
+    fs::create_dir_all(lab.path("man2/senesce-verify-bundle.1")).unwrap();
+    both_refuse(&lab, &["man", "--out", "man2"], 2, &["is a directory"]);
+    assert_eq!(fs::read_dir(lab.path("man2")).unwrap().count(), 2, "no page is written before the check");
     lab.run(["man", "--out", "pages"]).good();
     let said = preview(&lab, &["man", "--out", "pages", "--dry-run"]);
     let (all, replaced) = said.split_once(" pages would be written into pages, and would replace ").unwrap();
@@ -52,7 +57,7 @@ fn previews_of_outputs_write_nothing() {
     fs::write(lab.path("requests"), "  8,0    1        1     0.000000000  100  D   R 1000 + 8 [cat]\n").unwrap();
     let trace = |path| ["trace", "--blkparse", path, "--requests", "r.csv"];
     let said = preview(&lab, &[&trace("requests")[..], &["--dry-run"]].concat());
-    assert_eq!(said, "requests would be traced; nothing was written\nr.csv would be written\n");
+    assert_eq!(said, "requests would be read; nothing was written\nr.csv would be written\n");
     both_refuse(&lab, &trace("nowhere"), 2, &["nowhere"]);
     both_refuse(&lab, &["trace", "--blkparse", "requests", "--requests", "foreign"], 2, &["did not write it"]);
     both_refuse(&lab, &["trace", "--blkparse", "requests", "--device", "floppy"], 2, &["floppy"]);
@@ -68,6 +73,14 @@ fn previews_of_a_campaign_write_nothing() {
     both_refuse(&lab, &["campaign", "merge", "c", "--partial"], 2, &["no task is finished"]);
     both_refuse(&lab, &["campaign", "merge", "nowhere"], 2, &["nowhere"]);
     both_refuse(&lab, &["campaign", "report", "c"], 2, &["the campaign is not merged"]);
+    // Another preview has the lock for a moment.
+    let lock = fs::File::open(lab.path("c/merged.lock")).unwrap();
+    lock.lock_shared().unwrap();
+    lab.run(["campaign", "merge", "c", "--partial", "--dry-run"]).refused(2, &["no task is finished"]);
+    lock.unlock().unwrap();
+    lock.lock().unwrap();
+    both_refuse(&lab, &["campaign", "merge", "c"], 2, &["is being merged by another process"]);
+    drop(lock);
     for number in ["0", "1"] {
         lab.run(["campaign", "task", "c", number, "-q"]).good();
     }

@@ -7,6 +7,7 @@ use std::{
     path::Path,
 };
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use senesce_store::{CircumstanceRow, Merger, ResultStore, Results, RunInfo, is_of_execution};
 
 use super::{Campaign, Task, attempt::is_finished, comparable::Comparison};
@@ -79,14 +80,21 @@ pub fn merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
 /// Errors and memory: those of [`merge`].
 pub fn preview_merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error> {
     let path = campaign.paths.merge_lock();
+    // A shared lock, so that several previews can run. It is released immediately, so that a merge
+    // can start during the preview.
     match File::open(&path) {
-        // Releases the lock immediately, so that a merge can start during the preview.
-        Ok(file) => drop(lock(campaign, file)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Ok(file) => {
+            locked(campaign, file.try_lock_shared())?;
+            check_writable(&path, &path)?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => check_writable(&campaign.paths.dir, &path)?,
         Err(error) => return Err(Error::io("open", &path)(error)),
     }
     let (merged, compared) = compare(campaign)?;
     if merged.is_joined(partial) {
+        let merged = campaign.paths.merged();
+        let existing = if merged.is_dir() { &merged } else { &campaign.paths.dir };
+        check_writable(existing, &merged)?;
         for number in &compared.tasks {
             open_results(campaign, &campaign.task(*number)?)?.read_all()?;
         }
@@ -96,8 +104,20 @@ pub fn preview_merge(campaign: &Campaign, partial: bool) -> Result<Merged, Error
 
 /// Locks a merge: two merges would write the same files. The kernel releases the lock after a kill.
 fn lock(campaign: &Campaign, file: File) -> Result<File, Error> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
+    locked(campaign, file.try_lock())?;
+    Ok(file)
+}
+
+/// Errors: this process may not write `path`, or create files in it. The error is that of a failed
+/// creation of `made`.
+fn check_writable(path: &Path, made: &Path) -> Result<(), Error> {
+    let checked = accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS);
+    checked.map_err(|error| Error::io("create", made)(error.into()))
+}
+
+fn locked(campaign: &Campaign, result: Result<(), TryLockError>) -> Result<(), Error> {
+    match result {
+        Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(Error::RunDirectory {
             path: campaign.paths.dir.clone(),
             problem: "is being merged by another process".to_owned(),
