@@ -72,6 +72,13 @@ impl Progress {
 /// The bar of the run on the terminal of this process.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
+impl Drop for Bar {
+    fn drop(&mut self) {
+        // Otherwise a later note would draw the bar again.
+        *BAR.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 /// Prints that this process waits for another process. Prints it even if the user wants no
 /// progress, because only the user can end that process.
 pub fn note_wait(text: &str) {
