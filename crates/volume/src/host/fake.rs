@@ -5,8 +5,8 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -47,6 +47,10 @@ pub(crate) struct World {
     pub contents: BTreeMap<u64, Vec<u8>>,
     /// Names of the calls that had an effect or could have had one.
     pub calls: Vec<&'static str>,
+    /// The number of calls. Disks read it, because they cannot reach the host.
+    made: Arc<AtomicUsize>,
+    /// Each drop of a disk's cache: the number of calls before it.
+    pub cache_drops: Arc<Mutex<Vec<usize>>>,
     pub next_inode: u64,
     /// Number of unmounts that still report a busy mount.
     pub busy: u32,
@@ -92,6 +96,7 @@ impl FakeHost {
     fn step(&self, name: &'static str) -> Result<MutexGuard<'_, World>> {
         let mut world = self.world();
         world.calls.push(name);
+        world.made.store(world.calls.len(), Ordering::SeqCst);
         let number = world.calls.len() - 1;
         let fails = match *self.fault.lock().unwrap() {
             Fault::None => false,
@@ -159,11 +164,15 @@ impl HeldDevice for FakeDevice {
     }
 }
 
-struct FakeServer(Footprint);
+struct FakeServer {
+    footprint: Footprint,
+    made: Arc<AtomicUsize>,
+    cache_drops: Arc<Mutex<Vec<usize>>>,
+}
 
 impl DiskServer for FakeServer {
     fn footprint(&self) -> &Footprint {
-        &self.0
+        &self.footprint
     }
 
     fn notes(&self) -> &[String] {
@@ -171,6 +180,7 @@ impl DiskServer for FakeServer {
     }
 
     fn drop_device_cache(&mut self) -> Result<()> {
+        self.cache_drops.lock().unwrap().push(self.made.load(Ordering::SeqCst));
         Ok(())
     }
 
@@ -345,7 +355,8 @@ impl Host for FakeHost {
         let mut footprint = Footprint::planned(&config);
         footprint.server = Some(ProcessRef { pid: 7, start_ticks: 8, boot: None });
         footprint.guard = Some(ProcessRef { pid: 9, start_ticks: 10, boot: None });
-        Ok(Box::new(FakeServer(footprint)))
+        let (made, cache_drops) = (world.made.clone(), world.cache_drops.clone());
+        Ok(Box::new(FakeServer { footprint, made, cache_drops }))
     }
 
     fn is_disk_served(&self, footprint: &Footprint) -> bool {

@@ -127,6 +127,22 @@ fn disks_go_between_loop_device_and_image() {
 }
 
 #[test]
+fn cold_mount_drops_the_cache_of_the_disk_before_and_after() {
+    let temp = tempfile::tempdir().unwrap();
+    let host = Arc::new(FakeHost::default());
+    let custodian = Custodian::open(host.clone(), temp.path()).unwrap();
+    let mut volume = Volume::create(&custodian, &virtual_spec(temp.path()), &slot(temp.path())).unwrap();
+    volume.remount_cold().unwrap();
+    let world = host.world();
+    let last = |name| world.calls.iter().rposition(|call| *call == name).unwrap();
+    let (unmount, mount) = (last("unmount"), last("mount"));
+    let drops = world.cache_drops.lock().unwrap().clone();
+    // The mount reads the journal into the cache again.
+    let [before, after] = drops[..] else { panic!("{drops:?}") };
+    assert!(unmount < before && before <= mount && mount < after, "{drops:?} in {:?}", world.calls);
+}
+
+#[test]
 fn an_unserved_disk_is_aborted_before_its_unmount() {
     let temp = tempfile::tempdir().unwrap();
     let host = Arc::new(FakeHost::default());
