@@ -445,7 +445,8 @@ mod tests {
         released.unwrap();
         let notes = notes.into_inner();
         assert!(notes.len() == 1 && notes[0].starts_with("waiting up to 30 s for process "), "{notes:?}");
-        assert!(notes[0].contains(" (sh), which has a copy of the mount of /dev/loop"), "{notes:?}");
+        // The process can be another one that has a copy, such as another test.
+        assert!(notes[0].contains("), which has a copy of the mount of /dev/loop"), "{notes:?}");
         assert!(pauses >= 5, "{pauses}");
         let (claimed, pauses) = with_mount_elsewhere(3, |device, pause| claim_patiently(device, pause));
         assert!(claimed.unwrap().is_device());
@@ -461,7 +462,7 @@ mod tests {
         let error = claimed.map(drop).unwrap_err();
         let Error::DeviceInUse { elsewhere: Some(found), .. } = &error else { panic!("{error}") };
         let pid = found.0;
-        assert!(error.to_string().contains(&format!("in the mount namespace of process {pid} (sh)")), "{error}");
+        assert!(error.to_string().contains(&format!("in the mount namespace of process {pid} (")), "{error}");
         let hint = error.hint().unwrap();
         assert!(hint.contains(&format!("nsenter --target {pid} --mount umount")), "{hint}");
     }
