@@ -124,12 +124,16 @@ fn fault(page: &Path, target: &str, parsed: &BTreeMap<&Path, Html>) -> Option<&'
     if !to.exists() {
         return Some("there is no such file");
     }
+    let mut visited = BTreeSet::new();
     while let Some(next) = parsed.get(&*to).and_then(|html| html.redirect.as_ref()) {
-        let onward = normal(&to.parent()?.join(decode(next)));
-        if onward == to {
-            return Some("its page redirects to itself");
+        let onward = next.split_once('#').map_or(next.as_str(), |(file, _)| file);
+        if onward.contains(':') || onward.starts_with("//") {
+            return None;
         }
-        to = onward;
+        let onward = normal(&to.parent()?.join(decode(onward)));
+        if !visited.insert(std::mem::replace(&mut to, onward)) {
+            return Some("its page redirects in a circle");
+        }
     }
     let is_known = name.is_empty() || parsed.get(&*to).is_none_or(|html| html.names.contains(&decode(name)));
     (!is_known).then_some("its page has no such name")
@@ -176,6 +180,7 @@ impl Html {
             b"meta" if value("http-equiv").is_some_and(|kind| kind.eq_ignore_ascii_case("refresh")) => {
                 let content = value("content").unwrap_or_default();
                 self.redirect = content.split_once("URL=").map(|(_, to)| to.trim().to_owned());
+                self.targets.extend(self.redirect.clone());
             }
             _ => {}
         }
@@ -257,6 +262,10 @@ mod tests {
              <a href=https://example.org></a><!-- <a href=none.html></a> --><img src=none.svg>\
              <a href=docs/a%20b.html#none></a><a href='old.html#none'></a><a href=gone.md></a>",
         );
+        page("round.html", "<meta http-equiv=\"refresh\" content=\"0; URL=trip.html\">");
+        page("trip.html", "<meta http-equiv=\"refresh\" content=\"0; URL=round.html\">");
+        page("moved.html", "<meta http-equiv=\"refresh\" content=\"0; URL=lost.html\">");
+        page("away.html", "<meta http-equiv=\"refresh\" content=\"0; URL=https://example.org/a.html\">");
         let found = check_html(&dir);
         fs::remove_dir_all(&dir).unwrap();
         let expected = [
@@ -264,6 +273,9 @@ mod tests {
             "index.html: docs/a%20b.html#none: its page has no such name",
             "index.html: old.html#none: its page has no such name",
             "index.html: gone.md: there is no such file",
+            "moved.html: lost.html: there is no such file",
+            "round.html: trip.html: its page redirects in a circle",
+            "trip.html: round.html: its page redirects in a circle",
         ];
         assert_eq!(found.unwrap(), expected);
     }
