@@ -111,7 +111,7 @@ pub enum Verb {
         Needs root. The trace also contains requests of other programs. It contains no reads from memory: drop caches first.\n\
         The stdout of the command goes to stderr.")]
     Trace(TraceArgs),
-    /// Compare two runs, two inspections or two trees: ratios with intervals, and a gate for CI.
+    /// Compare two runs, two inspections or two trees: ratios, intervals and a gate for CI.
     #[command(after_long_help = "Examples:\n  \
         senesce compare before after                          the last checkpoint of each arm\n  \
         senesce compare before after --all --fail-if '+5%'    exits with code 5 if B costs over 5% more\n  \
