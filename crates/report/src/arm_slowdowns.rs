@@ -28,7 +28,7 @@ pub(crate) struct Slowdowns<'m> {
 /// Volumes of one arm that have no slowdown at the checkpoint.
 pub(crate) struct Missing<'m> {
     pub(crate) arm: &'m str,
-    /// The volumes, each with [`NO_RESULT`] or [`NOT_MEASURED`].
+    /// The volumes, each with one of [`REASONS`].
     pub(crate) volumes: Vec<(Role, &'static str)>,
     /// Whether no volume of the arm has one.
     pub(crate) is_whole: bool,
@@ -36,6 +36,10 @@ pub(crate) struct Missing<'m> {
 
 pub(crate) const NO_RESULT: &str = "no valid result";
 pub(crate) const NOT_MEASURED: &str = "not measured";
+/// The volume has a valid cost, but no fresh copy to compare it with.
+const NO_FRESH: &str = "no valid fresh copy";
+/// Why a volume has no slowdown.
+const REASONS: [&str; 3] = [NO_RESULT, NO_FRESH, NOT_MEASURED];
 
 impl<'m> Missing<'m> {
     /// The volumes of the arm without a slowdown; `None` if all have one.
@@ -52,8 +56,11 @@ impl<'m> Missing<'m> {
         let has_figure = |role: &Role| lines.get(&key(*role)).is_some_and(|line| line.contains_key(&pulls));
         let is_expected = |role: &Role| lines.contains_key(&key(*role)) || is_invalid(*role);
         // A valid cell without a figure was not measured: the plan has no such test there.
-        let has_bad_cell = |role: Role| is_invalid(Role::Unaged) || is_invalid(role);
-        let with_reason = |role: Role| (role, if has_bad_cell(role) { NO_RESULT } else { NOT_MEASURED });
+        let with_reason = |role: Role| match (is_invalid(role), is_invalid(Role::Unaged)) {
+            (true, _) => (role, NO_RESULT),
+            (false, true) => (role, NO_FRESH),
+            (false, false) => (role, NOT_MEASURED),
+        };
         let without = aged.into_iter().filter(|role| is_expected(role) && !has_figure(role));
         let volumes: Vec<_> = without.map(with_reason).collect();
         (!volumes.is_empty()).then(|| Self { arm, volumes, is_whole: !aged.iter().any(has_figure) })
@@ -81,10 +88,10 @@ impl<'m> Missing<'m> {
         (!names.is_empty()).then(|| list(&names))
     }
 
-    /// `nearly full: no valid result`, and the same for volumes that were not measured.
+    /// `nearly full: no valid result`, and the same for other reasons.
     pub(crate) fn notes(&self) -> Vec<String> {
         let of = |why| Some(format!("{}: {why}", self.names(why)?));
-        [NO_RESULT, NOT_MEASURED].into_iter().filter_map(of).collect()
+        REASONS.into_iter().filter_map(of).collect()
     }
 }
 
@@ -194,14 +201,14 @@ impl<'m> Slowdowns<'m> {
         Self { at, arms, missing }
     }
 
-    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for volumes that were not
-    /// measured; empty if every volume has a slowdown.
+    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for other reasons; empty if
+    /// every volume has a slowdown.
     pub(crate) fn missing_words(&self, model: &Model) -> Vec<String> {
         let of = |why: &str| {
             let names: Vec<String> = self.missing.iter().filter_map(|missing| missing.name(why)).collect();
             (!names.is_empty()).then(|| format!("{why} at {} {}: {}", count(self.at), model.unit, list(&names)))
         };
-        [NO_RESULT, NOT_MEASURED].into_iter().filter_map(of).collect()
+        REASONS.into_iter().filter_map(of).collect()
     }
 
     /// The volumes of each arm that is slower than a fresh copy.

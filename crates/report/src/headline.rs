@@ -150,10 +150,18 @@ fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) 
         }
     });
     let without = slowdowns.missing.iter().filter(|missing| missing.is_whole).map(|missing| {
-        let (factors, cost) = match missing.reason_of_all() {
-            Some(why) => (vec![(NONE.to_owned(), "")], format!("{why} at {} {}", count(slowdowns.at), model.unit)),
-            None => (dashes(missing), missing.notes().join("; ")),
+        let (factors, mut notes) = match missing.reason_of_all() {
+            Some(why) => {
+                (vec![(NONE.to_owned(), "")], vec![format!("{why} at {} {}", count(slowdowns.at), model.unit)])
+            }
+            None => (dashes(missing), missing.notes()),
         };
+        // A valid cost does not depend on the fresh copy.
+        notes.extend(missing.volumes.iter().filter_map(|(role, _)| {
+            let cost = costs.get(&(missing.arm.to_owned(), *role))?.get(&slowdowns.at)?;
+            Some(format!("{} {} s/GiB", words(*role), figure(cost.median)))
+        }));
+        let cost = notes.join("; ");
         KeyFigure { arm: missing.arm.to_owned(), factors, device: device.to_owned(), cost, is_difference: false }
     });
     shown.chain(without).collect()
@@ -182,19 +190,9 @@ pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
 /// The sentence compares states of one checkpoint. It does not name the cause: see
 /// [`crate::own_cost`].
 fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
-    let is_cured_then =
-        |arm: &&OfArm| model.results.cures.iter().any(|row| row.key.arm == arm.arm && row.key.pulls == slowdowns.at);
-    let cured: Vec<String> = slowdowns.arms.iter().filter(is_cured_then).map(|arm| arm.arm.to_owned()).collect();
     let at = match slowdowns.at {
         0 => "In the first state of the tree".to_owned(),
-        pulls => {
-            let cure = match cured.len() {
-                0 => String::new(),
-                all if all == slowdowns.arms.len() => ", before the cure".to_owned(),
-                _ => format!(" (before the cure of {})", list(&cured)),
-            };
-            format!("After {} {}{cure}", count(pulls), model.unit)
-        }
+        pulls => format!("After {} {}{}", count(pulls), model.unit, before_cure(model, slowdowns)),
     };
     let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.arms.iter().partition(|arm| arm.is_slower(model));
     let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));
@@ -230,6 +228,19 @@ fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     }
     parts.extend(slowdowns.missing_words(model));
     parts.join("; ") + "."
+}
+
+/// `, before the cure`, or ` (before the cure of ext4)` if only some arms have a cure at this
+/// checkpoint; empty without one.
+fn before_cure(model: &Model, slowdowns: &Slowdowns) -> String {
+    let is_cured_then =
+        |arm: &&OfArm| model.results.cures.iter().any(|row| row.key.arm == arm.arm && row.key.pulls == slowdowns.at);
+    let cured: Vec<String> = slowdowns.arms.iter().filter(is_cured_then).map(|arm| arm.arm.to_owned()).collect();
+    match cured.len() {
+        0 => String::new(),
+        all if all == slowdowns.arms.len() => ", before the cure".to_owned(),
+        _ => format!(" (before the cure of {})", list(&cured)),
+    }
 }
 
 /// The costs of the aged volumes, the cheapest arm first, which can differ from the order of the
@@ -307,7 +318,8 @@ fn other_devices(model: &Model, lead: &str, at: u64, known: &[String]) -> Vec<St
         let arms: Vec<_> = slowdowns.arms.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
         let arms = (!arms.is_empty()).then(|| list(&arms));
         let parts: Vec<String> = arms.into_iter().chain(further_missing(model, &slowdowns, known)).collect();
-        (!parts.is_empty()).then(|| format!("On {}: {}.", on_device(device), parts.join("; ")))
+        let cure = before_cure(model, &slowdowns);
+        (!parts.is_empty()).then(|| format!("On {}{cure}: {}.", on_device(device), parts.join("; ")))
     };
     let devices = model.devices();
     let predicted = devices.iter().filter(|device| on_device(device) != on_device(lead) && !device.ends_with(TRACED));

@@ -209,7 +209,7 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
         figures.iter().map(|figure| (figure.arm.as_str(), factors(figure), figure.is_difference)).collect();
     let expected = [("xfs", "6.6× nearly full, 7.3× roomy", true), ("ext4", "–", false)];
     assert_eq!(shown, expected.map(|(arm, factors, is_difference)| (arm, factors.to_owned(), is_difference)));
-    assert_eq!(figures[1].cost, "no valid result at 1,000 pulls");
+    assert_eq!(figures[1].cost, "no valid result at 1,000 pulls; nearly full 9.00 s/GiB");
 }
 
 #[test]
@@ -325,5 +325,12 @@ fn volumes_of_an_arm_have_their_own_reasons() {
     assert!(lead.ends_with(end), "{lead}");
     let (_, arm, factors, cost) = tiles(&model).remove(1);
     assert_eq!((arm.as_str(), factors.as_str()), ("ext4", "– nearly full, – roomy"));
-    assert_eq!(cost, "roomy: no valid result; nearly full: not measured");
+    // The tests give the volume that is nearly full a cost at this checkpoint.
+    assert_eq!(cost, "roomy: no valid result; nearly full: not measured; nearly full 9.00 s/GiB");
+    model.invalid.insert(("ext4".to_owned(), Role::Unaged, 1000), "in use".to_owned());
+    let lead = headline(&model).swap_remove(0);
+    let end = "; no valid result at 1,000 pulls: ext4 (roomy); no valid fresh copy at 1,000 pulls: ext4 (nearly full).";
+    assert!(lead.ends_with(end), "{lead}");
+    let (.., cost) = tiles(&model).remove(1);
+    assert_eq!(cost, "roomy: no valid result; nearly full: no valid fresh copy; nearly full 9.00 s/GiB");
 }
