@@ -201,8 +201,8 @@ impl<'m> Slowdowns<'m> {
         Self { at, arms, missing }
     }
 
-    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for other reasons; empty if
-    /// every volume has a slowdown.
+    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for other reasons. Empty
+    /// if every volume has a slowdown.
     pub(crate) fn missing_words(&self, model: &Model) -> Vec<String> {
         let of = |why: &str| {
             let names: Vec<String> = self.missing.iter().filter_map(|missing| missing.name(why)).collect();

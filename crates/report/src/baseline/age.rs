@@ -219,7 +219,9 @@ pub(super) fn sentence(model: &Model, changes: &[Change], input: Option<&str>, b
     }
     let unchanged = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
     match changes.len() {
-        all if unchanged == all => text.push_str(&format!("No change of any of {all} figures beyond the limits.")),
+        all if unchanged == all => text.push_str(&format!(
+            "No change of any of {all} figures beyond the limits, each at its last common checkpoint."
+        )),
         all => {
             let are = if unchanged == 1 { "is" } else { "are" };
             text.push_str(&format!("{unchanged} of {all} figures {are} unchanged."));

@@ -166,6 +166,11 @@ impl Atlas {
         if models.all(|model| model.is_some_and(|(_, model)| model == first)) { short(first) } else { device }
     }
 
+    /// Whether all costs are those of models.
+    pub(super) fn is_modelled(&self) -> bool {
+        self.figures.iter().all(|task| !task.costs.series.starts_with(METHODS[2]))
+    }
+
     /// The geometric mean of the slowdowns of a file system over its workloads.
     pub(super) fn mean_slowdown(&self, device: &str, file_system: &str) -> Option<f64> {
         let of_it = |(of, name, _): &&(String, String, String)| of == device && name == file_system;

@@ -62,7 +62,10 @@ fn lead(atlas: &Atlas) -> String {
     let worst: Vec<String> = atlas.devices.iter().filter_map(worst).collect();
     match worst.is_empty() {
         true => "No task has a slowdown.".to_owned(),
-        false => format!("The largest slowdown of a cold read against a fresh copy: {}.", list(&worst)),
+        false => {
+            let modelled = if atlas.is_modelled() { "modelled " } else { "" };
+            format!("The largest {modelled}slowdown of a cold read against a fresh copy: {}.", list(&worst))
+        }
     }
 }
 
