@@ -1,5 +1,6 @@
 //! `senesce compare`: compares two runs, two inspections or two trees.
 
+mod conclusion;
 pub(super) mod figures;
 pub(super) mod gate;
 mod inspections;
@@ -21,6 +22,7 @@ use serde::Serialize;
 pub use figures::FigurePattern;
 
 use self::{
+    conclusion::{conclude, select},
     figures::{
         Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_last_common, find_missing,
     },
@@ -172,8 +174,10 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             }
             // Any other outcome is an error, whose message is the last line.
             let passed = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass);
-            let passed = passed.map_or(String::new(), |gate| format!("{}\n\n", gate.text));
-            print!("{}", fit(&format!("{passed}{}{}", table(&rows), notes(&rows, &missing, &unlike, &args))));
+            let passed = passed.map_or(String::new(), |gate| format!("{}\n", gate.text));
+            let parts = [passed, conclude(&rows), table(&rows), notes(&rows, &missing, &unlike, &args)];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            print!("{}", fit(&parts.join("\n")));
         }
     }
     end(gate, &args)
@@ -221,7 +225,7 @@ fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
 
 /// Notes below the table: how the figures were measured, and which circumstances differ.
 fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArgs) -> String {
-    let mut text = format!("\nA is {}, B is {}.\n", Printable::new(&args.a), Printable::new(&args.b));
+    let mut text = format!("A is {}, B is {}.\n", Printable::new(&args.a), Printable::new(&args.b));
     let measured = || rows.iter().filter(|row| row.kind == Kind::Measured);
     if measured().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough()) {
         text.push_str(
@@ -251,8 +255,12 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
 
 /// The table. The decisive columns are first, because a narrow terminal shows the first ones.
 fn table(rows: &[Row]) -> String {
-    let heading = ["B/A", "gate", "volume", "figure", "95% interval", "A", "B", "p", "outliers"];
-    let mut lines: Vec<Vec<String>> = rows.iter().map(line).collect();
+    let heading = ["B/A", "gate", "volume", "figure", "A", "B", "95% interval", "p", "outliers"];
+    let (shown, left_out) = select(rows);
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut lines: Vec<Vec<String>> = shown.into_iter().map(line).collect();
     // An empty column has no heading, and is left out.
     let is_filled = |column: usize| lines.iter().any(|line| line.get(column).is_some_and(|cell| !cell.is_empty()));
     let heading =
@@ -262,7 +270,12 @@ fn table(rows: &[Row]) -> String {
         *cell = Printable::new(&*cell).to_string();
     }
     lines.insert(0, heading);
-    render_table(&lines)
+    let end = match left_out {
+        0 => String::new(),
+        1 => "1 equal figure is left out; --json has it.\n".to_owned(),
+        _ => format!("{left_out} equal figures are left out; --json has them.\n"),
+    };
+    render_table(&lines) + &end
 }
 
 fn line(row: &Row) -> Vec<String> {
@@ -276,7 +289,7 @@ fn line(row: &Row) -> Vec<String> {
     };
     let of_row = |ratio: String, interval: String, p: String| {
         let names = [ratio, tell_outcome(row), row.of.join(" "), row.figure.clone()];
-        let figures = [interval, side(&row.figures_a), side(&row.figures_b), p];
+        let figures = [side(&row.figures_a), side(&row.figures_b), interval, p];
         names.into_iter().chain(figures).collect::<Vec<_>>()
     };
     let Some(compared) = &row.comparison else {
