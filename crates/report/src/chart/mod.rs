@@ -22,7 +22,7 @@ pub(crate) use line::{LinePanel, Point, Series, arm_marker, marker};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};
-pub(crate) use scale::{Axis, draw_heights, draw_named_heights, label_width, labelled_along};
+pub(crate) use scale::{Axis, draw_heights, draw_named_heights, label_width, labelled_along, width_of_letters};
 pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
 pub(crate) use storeys::StoreysPanel;
 pub(crate) use trade::TradePanel;

@@ -122,9 +122,14 @@ pub(crate) fn labelled_along(axis: &Axis, label: f64, x: impl Fn(f64) -> f64) ->
 
 /// The width of the longest label of an axis with the space after it, px.
 pub(crate) fn label_width(axis: &Axis) -> f64 {
+    let letters = axis.ticks().into_iter().map(|tick| number(tick).chars().count()).max().unwrap_or(0);
+    width_of_letters(letters)
+}
+
+/// The width of a label of digits with the space after it, px.
+pub(crate) fn width_of_letters(letters: usize) -> f64 {
     const LETTER: f64 = 6.4;
     const SPACE: f64 = 8.0;
-    let letters = axis.ticks().into_iter().map(|tick| number(tick).chars().count()).max().unwrap_or(0);
     letters as f64 * LETTER + SPACE
 }
 

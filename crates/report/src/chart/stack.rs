@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Axis, Draw, Frame, draw_heights};
+use super::{Axis, Draw, Frame, draw_heights, width_of_letters};
 use crate::format::{bytes, count, escape, percent};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 12.0;
-/// Pixels one tick label needs.
-const TICK_WIDTH: f64 = 46.0;
 
 /// Upper ends of the classes of extent sizes, bytes; the last class has none.
 const CLASS_ENDS: [u64; 8] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20];
@@ -87,7 +85,9 @@ impl Draw for StackPanel {
         draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
         let slot = (right - LEFT) / self.bars.len().max(1) as f64;
         let width = (slot * 0.82).min(40.0);
-        let every = (TICK_WIDTH / slot).ceil().max(1.0) as usize;
+        let letters = self.bars.iter().map(|bar| count(bar.pulls).chars().count()).max().unwrap_or(0);
+        let between = slot * self.bars.len().saturating_sub(1) as f64;
+        let every = Frame::every(between, self.bars.len(), width_of_letters(letters));
         for (at, bar) in self.bars.iter().enumerate() {
             let middle = LEFT + (at as f64 + 0.5) * slot;
             let total = bar.total() as f64;
@@ -166,5 +166,17 @@ mod tests {
             Bar::compute(7, &[(4096, 1), (8192, 2), (16 << 10, 4), (32 << 10, 8), (128 << 20, 16), (1 << 40, 32)]);
         assert_eq!(bar.class_bytes, [3, 12, 0, 0, 0, 0, 0, 16, 32]);
         assert_eq!(bar.total(), 63);
+    }
+    #[test]
+    fn narrow_panel_labels_its_first_and_last_bar() {
+        let bars = [0, 200, 400].map(|pulls| Bar::compute(pulls, &[(4096, 1)])).to_vec();
+        let (title, x_unit, x_label) = ("xfs".to_owned(), "pulls".to_owned(), "git pulls".to_owned());
+        let panel = StackPanel { title, bars, x_unit, x_label, shares: false };
+        let frame = |width| Frame { width, plot: 90.0, has_end_labels: false, has_y_label: true, has_x_axis: true };
+        let labels = |width| {
+            ["0", "200", "400"].map(|label| panel.draw(&frame(width)).contains(&format!(r#""middle">{label}<"#)))
+        };
+        assert_eq!(labels(108.0), [true, false, true]);
+        assert_eq!(labels(300.0), [true; 3]);
     }
 }
