@@ -245,7 +245,7 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
     };
     let of_others = format!("of other figures, over {repeated}, or {once} with one repetition");
     let parts: Vec<String> = [Some(of_model), of_slowdown, Some(of_others)].into_iter().flatten().collect();
-    let why = if settles { "" } else { " The volumes do not settle, so two runs of one plan differ by as much." };
+    let why = if settles { "" } else { " The volumes do not settle, so two runs of one plan can differ by as much." };
     format!("What counts as a change: {}.{why}", parts.join("; "))
 }
 
@@ -332,7 +332,7 @@ mod tests {
             limits(false, &modelled(false)),
             format!(
                 "What counts as a change: of the modelled cost of an aged volume, over 22%, and of a fresh copy, over 33%; of \
-                 a slowdown, over 62%; {of_others} The volumes do not settle, so two runs of one plan differ by as much."
+                 a slowdown, over 62%; {of_others} The volumes do not settle, so two runs of one plan can differ by as much."
             )
         );
     }

@@ -23,7 +23,7 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     let mut sentences = cure_headline(model);
     let at = lead_checkpoint(model);
     let wall = Slowdowns::at(model, &model.slowdown, at);
-    // What the lead says about missing volumes. The sentences after it do not repeat it.
+    // The words of the lead about missing volumes. Later sentences do not repeat them.
     let mut known = Vec::new();
     match lead {
         Some((device, costs, slowdown)) => {

@@ -139,6 +139,16 @@ impl Own {
         let is_compared = own["p"].is_number();
         Some(Self { ratio, is_compared, differs: is_compared && !(low..=high).contains(&1.0) })
     }
+
+    /// Whether the aged volume is slower beyond chance.
+    fn is_loss(&self) -> bool {
+        self.differs && self.ratio < 1.0
+    }
+
+    /// The lowest value is the worst: a loss beyond chance comes before any that chance may explain.
+    fn badness(&self) -> f64 {
+        if self.is_loss() { self.ratio - 1.0 } else { self.ratio }
+    }
 }
 
 impl<'a> Page<'a> {
@@ -162,24 +172,25 @@ impl<'a> Page<'a> {
     fn verdicts(&self) -> Vec<String> {
         let mut verdicts = Vec::new();
         let aged = list(&self.results["figures"]).filter(|entry| entry["state"] != "fresh");
-        let worst = aged
-            .filter_map(|entry| Some((Own::of(entry)?, entry)))
-            .min_by(|(one, _), (other, _)| one.ratio.total_cmp(&other.ratio));
+        let owns: Vec<_> = aged.filter_map(|entry| Some((Own::of(entry)?, entry))).collect();
+        let worst = owns.iter().min_by(|(one, _), (other, _)| one.badness().total_cmp(&other.badness()));
         if let Some((own, entry)) = worst {
             let at = |key: &str| share(entry["own"][key].as_f64().unwrap_or(f64::NAN));
             let (file_system, personality) = (text(&entry["file_system"]), text(&entry["personality"]));
             let state = text(&entry["state"]);
             let reaches = format!("aged by {state}, it reaches {} of its fresh rate", share(own.ratio));
-            verdicts.push(match (own.ratio < 1.0, own.differs) {
-                (true, true) => format!(
+            let is_compared = owns.iter().any(|(own, _)| own.is_compared);
+            verdicts.push(match (own.ratio < 1.0, own.is_loss(), is_compared) {
+                (_, true, _) => format!(
                     "Aging costs {personality} on {file_system} most: {reaches} (95%: {} to {}).",
                     at("low"),
                     at("high"),
                 ),
-                (true, false) => format!(
+                (_, false, false) => "Too few runs to judge a loss of rate.".to_owned(),
+                (true, false, true) => format!(
                     "No loss of rate is beyond chance. The largest is that of {personality} on {file_system}: {reaches}."
                 ),
-                (false, _) => "No personality is slower on an aged volume.".to_owned(),
+                (false, false, true) => "No personality is slower on an aged volume.".to_owned(),
             });
         }
         let rankings = || list(&self.results["rankings"]);
@@ -207,8 +218,8 @@ impl<'a> Page<'a> {
         verdicts
     }
 
-    /// The pairs of which each aged volume was compared, and none differs from its own fresh rate,
-    /// as a sentence.
+    /// A sentence that names the pairs whose aged volumes were all compared, and none of which
+    /// differs from its own fresh rate.
     fn unchanged(&self) -> Option<String> {
         const MOST: usize = 4;
         let aged = || self.states.iter().filter(|state| *state != "fresh");
@@ -244,10 +255,10 @@ impl<'a> Page<'a> {
             let aged = list(&self.results["figures"])
                 .filter(|entry| entry["state"] != "fresh" && entry["personality"] == personality.as_str());
             aged.filter_map(|entry| Some((Own::of(entry)?, entry)))
-                .min_by(|(one, _), (other, _)| one.ratio.total_cmp(&other.ratio))
+                .min_by(|(one, _), (other, _)| one.badness().total_cmp(&other.badness()))
         };
         let mut found: Vec<_> = self.personalities.iter().filter_map(worst).collect();
-        found.sort_by(|(one, _), (other, _)| one.ratio.total_cmp(&other.ratio));
+        found.sort_by(|(one, _), (other, _)| one.badness().total_cmp(&other.badness()));
         let tile = |(own, entry): &(Own, &Json)| {
             context! {
                 share => share(own.ratio),

@@ -259,7 +259,7 @@ fn baseline_shows_worse_and_unchanged_figures() {
     let section = with.split("<section id=\"change\">").nth(1).unwrap().split("</section>").next().unwrap();
     assert!(section.contains("Change since before &lt;"), "{section}");
     // Costs of nine volumes on the model, and measured; slowdowns of six; and the adjacent files.
-    let sentence = "Age after 200 pulls: worse for xfs (nearly full) 2.00×; no measurable change for btrfs and ext4 (two runs of one plan differ by up to 62%). 31 of \
+    let sentence = "Age after 200 pulls: worse for xfs (nearly full) 2.00×; no measurable change for btrfs and ext4 (two runs of one plan can differ by up to 62%). 31 of \
                     33 figures are unchanged.";
     assert!(section.contains("<li>file system, mkfs_command: mkfs.xfs → mkfs.xfs -n &lt;</li>"), "{section}");
     assert_eq!(section.matches(">2.00×<").count(), 2, "{section}");

@@ -113,7 +113,7 @@ pub struct InspectLimitArgs {
     pub force: bool,
     /// Check PATH and the output files. Read no entries, write nothing.
     ///
-    /// Of a garden or an evergreen, it reads the metadata: only this shows whether it can be
+    /// For a garden or an evergreen, it reads the metadata: only this shows whether it can be
     /// inspected.
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,

@@ -79,7 +79,7 @@ impl<'m> Basis<'m> {
                 format!("unchanged within {} for {}", Alike::slowdowns(true).percent(), list(arms))
             }
             Self::Modelled { settles: false, .. } => format!(
-                "no measurable change for {} (two runs of one plan differ by up to {})",
+                "no measurable change for {} (two runs of one plan can differ by up to {})",
                 list(arms),
                 Alike::slowdowns(false).percent()
             ),
@@ -325,7 +325,7 @@ mod tests {
         }
         let shown = said(&new, &old);
         let start =
-            "Age after 400 pulls on SSD: no measurable change for xfs (two runs of one plan differ by up to 62%). ";
+            "Age after 400 pulls on SSD: no measurable change for xfs (two runs of one plan can differ by up to 62%). ";
         assert!(shown.starts_with(start), "{shown}");
     }
 

@@ -75,11 +75,15 @@ fn on_device(atlas: &Atlas, device: &str) -> String {
 }
 
 /// The cells of the maps without a result, for example because a task is not finished, as a
-/// warning.
+/// warning. Plans of a campaign can have devices of their own, so a cell counts only if another file
+/// system has a result of its device and workload.
 fn gaps(atlas: &Atlas) -> Option<String> {
-    let pairs =
-        || atlas.file_systems.iter().flat_map(|name| atlas.workloads.iter().map(move |workload| (name, workload)));
-    let all = || atlas.devices.iter().flat_map(|device| pairs().map(move |(name, workload)| (device, name, workload)));
+    let columns: BTreeSet<(&String, &String)> =
+        atlas.slowdowns.keys().map(|(device, _, workload)| (device, workload)).collect();
+    let all = || {
+        let names = |(device, workload)| atlas.file_systems.iter().map(move |name| (device, name, workload));
+        columns.iter().copied().flat_map(names)
+    };
     let is_empty = |(device, name, workload): &(&String, &String, &String)| {
         !atlas.slowdowns.contains_key(&((*device).clone(), (*name).clone(), (*workload).clone()))
     };

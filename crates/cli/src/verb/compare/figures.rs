@@ -142,10 +142,10 @@ pub(in crate::verb) fn compare_figures(mut of_a: Figures, mut of_b: Figures, arg
     }
 }
 
-/// A cell that is not compared, because one side lacks it.
+/// A state that is not compared, because a side has no valid result of it.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(in crate::verb) struct Missing {
-    /// Arm, volume, checkpoint.
+    /// Arm, volume, checkpoint. For inspections: `tree`.
     of: Vec<String>,
     /// Why the cell is not compared.
     reason: String,

@@ -117,14 +117,15 @@ impl Document {
         found
     }
 
-    /// Errors: what `inspect` never writes. It could make a false row, or let a gate pass.
+    /// Errors: costs that could make a false row, or let a gate pass. `inspect` writes two costs of
+    /// one device only if it is named twice.
     fn check(&self) -> Result<(), String> {
         if self.costs.len() > MOST_COSTS {
             return Err(format!("it has {} modelled devices; at most {MOST_COSTS} are compared", self.costs.len()));
         }
         let mut devices = BTreeSet::new();
         if let Some(twice) = self.costs.iter().find(|cost| !devices.insert(&cost.device)) {
-            return Err(format!("it has two costs on the device {:?}", twice.device));
+            return Err(format!("it has two costs on the device {:?}: name each device once", twice.device));
         }
         match self.figures().into_iter().find(|(.., value)| *value < 0.0) {
             Some((name, .., value)) => Err(format!("the figure {name:?} is {value}, which is below 0")),
@@ -160,7 +161,7 @@ impl Document {
     }
 }
 
-/// Two inspections beside each other.
+/// The comparison of two inspections.
 pub(super) struct Compared {
     /// The figures that both have.
     pub(super) rows: Vec<Row>,

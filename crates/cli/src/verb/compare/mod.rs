@@ -54,7 +54,7 @@ pub(in crate::verb) struct ComparisonDocument<'a> {
     rows: &'a [Row],
     /// The limits of the comparison, as sentences.
     notes: &'a [String],
-    /// Cells that are not compared, because one side lacks them.
+    /// States that are not compared, because a side has no valid result of them.
     missing: &'a [Missing],
     /// Circumstances in which the sides differ.
     unlike: &'a [Unlike],
@@ -238,7 +238,7 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
             false => "The caches were not dropped: data in memory cost no reading (--cold drops the caches).\n",
         });
     }
-    if rows.iter().any(|row| row.figure.ends_with(SLOWDOWN)) {
+    if select(rows).0.iter().any(|row| row.figure.ends_with(SLOWDOWN)) {
         text.push_str(
             "slowdown is the cost of a volume divided by its fresh copy's: its age. A lower cost is not a lower age.\n",
         );
@@ -272,8 +272,7 @@ fn table(rows: &[Row]) -> String {
     lines.insert(0, heading);
     let end = match left_out {
         0 => String::new(),
-        1 => "1 equal figure is left out; --json has it.\n".to_owned(),
-        _ => format!("{left_out} equal figures are left out; --json has them.\n"),
+        _ => format!("{left_out} figures without a difference are left out; --json has them.\n"),
     };
     render_table(&lines) + &end
 }

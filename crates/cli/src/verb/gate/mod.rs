@@ -72,7 +72,7 @@ pub(in crate::verb) enum GateDocument<'a> {
         gate: &'a Summary,
         /// Each figure of the baseline and of the run.
         figures: &'a [Judged],
-        /// Cells and figures that are not compared, because one side lacks them.
+        /// States and figures that are not compared, because a side has no valid result of them.
         missing: &'a [&'a Missing],
         /// Circumstances in which the baseline and the run differ.
         unlike: &'a [Unlike],
