@@ -146,7 +146,7 @@ fn a_signal_in_each_phase_stops_the_run() {
     assert_eq!(whole.cells, 6);
     // These phases are calls of the kernel, which do not poll for signals. Every other phase has a
     // middle.
-    const IN_KERNEL: [&str; 4] = ["mkfs full", "mkfs empty", "writing back", "umount and removal"];
+    const IN_KERNEL: [&str; 5] = ["mkfs full", "mkfs empty", "remounting", "writing back", "umount and removal"];
     let phases: Vec<(String, u64, u64)> = whole
         .phases
         .windows(2)
