@@ -145,7 +145,8 @@ impl Own {
         self.differs && self.ratio < 1.0
     }
 
-    /// The lowest value is the worst: a loss beyond chance comes before any that chance may explain.
+    /// The lowest value is the worst: a loss beyond chance comes before those that chance may
+    /// explain.
     fn badness(&self) -> f64 {
         if self.is_loss() { self.ratio - 1.0 } else { self.ratio }
     }

@@ -75,8 +75,8 @@ fn on_device(atlas: &Atlas, device: &str) -> String {
 }
 
 /// The cells of the maps without a result, for example because a task is not finished, as a
-/// warning. Plans of a campaign can have devices of their own, so a cell counts only if another file
-/// system has a result of its device and workload.
+/// warning. Plans of a campaign can have devices of their own. So a cell counts only if another
+/// file system has a result of its device and workload.
 fn gaps(atlas: &Atlas) -> Option<String> {
     let columns: BTreeSet<(&String, &String)> =
         atlas.slowdowns.keys().map(|(device, _, workload)| (device, workload)).collect();
