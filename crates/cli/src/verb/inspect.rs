@@ -131,9 +131,11 @@ fn inspect_place(
     }
     let is_late = || args.limits.max_seconds.is_some_and(|most| clock.now().as_secs_f64() >= most as f64);
     let may_go_on = || interrupted().is_none() && !is_late();
+    // An evergreen is opened by the whole name: any other content is refused.
+    let engine = garden.or(evergreen.and(Some(args.path.as_path())));
     if args.limits.dry_run {
-        let opened = match garden.or(evergreen) {
-            Some(_) => engines().survey(garden.unwrap_or(&args.path), args.volume.as_deref(), &may_go_on).map(drop),
+        let opened = match engine {
+            Some(place) => engines().survey(place, args.volume.as_deref(), &may_go_on).map(drop),
             None => find_target(&args.path, access, &host).map(drop).map_err(Into::into),
         };
         check_end(&args, opened.is_err() && is_late())?;
@@ -151,14 +153,13 @@ fn inspect_place(
         progress: &mut |entries| {
             counter.show(entries);
             if args.idle {
-                let may_pause = |_: &u32| interrupted().is_none() && !is_late() && !is_quiet_for_a_pause();
+                let may_pause = |_: &u32| may_go_on() && !is_quiet_for_a_pause();
                 let _pauses = (0..MOST_PAUSES).take_while(may_pause).count();
             }
             may_go_on()
         },
     };
-    // An evergreen is opened by the whole name: any other content is refused.
-    let inspection = match garden.or(evergreen.and(Some(args.path.as_path()))) {
+    let inspection = match engine {
         Some(place) => engines()
             .survey(place, args.volume.as_deref(), &may_go_on)
             .and_then(|told| Ok(inspect_told(told, options, &*clock)?)),
