@@ -117,13 +117,16 @@
     panel.replaceChildren(title, canvas);
     const { frames: framesOf, parts } = laidOut.get(volume);
     const all = new Map(framesOf.map((frame) => [frame.pulls, frame]));
-    const map = { canvas, frames: all, name, parts, part: parts.used, cellBytes: framesOf[0].cell_bytes };
+    // After the last checkpoint of its plan, a volume stays as it was then.
+    const pullsAt = () => Math.min(frames[Number(slider.value)], volume.last ?? Infinity);
+    const map = { canvas, pullsAt, frames: all, name, parts, part: parts.used, cellBytes: framesOf[0].cell_bytes };
     const over = (context, scale, view) => {
       const isPart = view.width < map.part.side;
-      part.textContent = [`${size(map.cellBytes)} a cell`, map.part.isWhole ? "" : "without wide gaps", isPart ? "part" : ""].filter((text) => text).join(", ");
+      const pulls = pullsAt(), isEarlier = pulls < frames[Number(slider.value)];
+      part.textContent = [isEarlier ? `after ${pulls.toLocaleString("en")} ${unit}` : "", `${size(map.cellBytes)} a cell`, map.part.isWhole ? "" : "without wide gaps", isPart ? "part" : ""].filter((text) => text).join(", ");
     };
     const pick = (point, event) => {
-      const frame = all.get(frames[Number(slider.value)]);
+      const frame = all.get(pullsAt());
       tip.hidden = !point || !frame;
       if (tip.hidden) return;
       const [heading, ...lines] = describe(frame, map.part.at[point[1] * map.part.side + point[0]]);
@@ -139,11 +142,11 @@
     return map;
   });
   const draw = () => {
-    const pulls = frames[Number(slider.value)];
+    const shownPulls = frames[Number(slider.value)];
     const blank = theme("--faint"), metadata = theme("--axis");
-    label.textContent = `${pulls.toLocaleString("en")} ${unit}`;
-    for (const { canvas, frames, name, view, part } of shown) {
-      const frame = frames.get(pulls);
+    label.textContent = `${shownPulls.toLocaleString("en")} ${unit}`;
+    for (const { canvas, pullsAt, frames, name, view, part } of shown) {
+      const pulls = pullsAt(), frame = frames.get(pulls);
       view.paint((point) => {
         const cell = part.at[point];
         if (!frame || cell < 0) return null;
@@ -208,9 +211,9 @@
   // The cells of the checkpoint shown, as CSV. A text that a spreadsheet would run as a formula gets an apostrophe.
   const field = (text) => `"${String(text).replace(/^[=+\-@\t\r\n]/, "'$&").replaceAll('"', '""')}"`;
   document.getElementById("maps").addEventListener("wantcsv", (event) => {
-    const pulls = frames[Number(slider.value)], rows = ["volume,checkpoint,first_byte,bytes,holds,share_of_files,place_in_tree,path"];
-    for (const { frames: all, name } of shown) {
-      const frame = all.get(pulls);
+    const rows = ["volume,checkpoint,first_byte,bytes,holds,share_of_files,place_in_tree,path"];
+    for (const { frames: all, name, pullsAt } of shown) {
+      const pulls = pullsAt(), frame = all.get(pulls);
       for (const [cell, { kind, place, number }] of frame ? frame.cells : []) {
         const files = kind === METADATA ? ["metadata", 0, "", ""] : ["files", ((kind - 1) / 253).toFixed(3), place.toFixed(5), field(paths[number] ?? "")];
         rows.push([field(name), pulls, cell * frame.cell_bytes, frame.cell_bytes, ...files].join(","));

@@ -6,19 +6,22 @@ use crate::model::Model;
 /// The arms with their file systems, the one with the largest effect first.
 ///
 /// The effect of a cure comes before that of age: it is the finding of a run with cures. The effect
-/// of age is the slowdown at the last checkpoint: modelled, or measured without a model. Arms with
-/// the same effect are in order of name.
+/// of age is the slowdown at the last checkpoint: modelled, or measured without a model. Arms on the
+/// main device come before arms on others. Arms with the same effect are in order of name.
 pub(crate) fn by_effect(model: &Model) -> Vec<(String, String)> {
     let gains = most_gains(model);
-    let slowdowns = model.main_device().map_or(&model.slowdown, |(_, _, slowdown)| slowdown);
+    let devices = model.first_devices();
+    let place = |arm: &str| devices.iter().position(|device| model.is_on(arm, device));
     let slowdown = |arm: &str| {
-        let of_arm = slowdowns.iter().filter(|((name, _), _)| name == arm);
+        let device = place(arm).and_then(|place| model.modelled_slowdown.get(devices[place]));
+        let of_arm = device.unwrap_or(&model.slowdown).iter().filter(|((name, _), _)| name == arm);
         of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
     };
     let gain = |arm: &str| gains.get(arm).copied().unwrap_or(0.0);
     let mut arms = model.arms.clone();
     arms.sort_by(|(a, _), (b, _)| {
-        gain(b).total_cmp(&gain(a)).then(slowdown(b).total_cmp(&slowdown(a))).then_with(|| a.cmp(b))
+        let of_age = || place(a).cmp(&place(b)).then(slowdown(b).total_cmp(&slowdown(a)));
+        gain(b).total_cmp(&gain(a)).then_with(of_age).then_with(|| a.cmp(b))
     });
     arms
 }

@@ -1,4 +1,6 @@
-//! The slowdowns of arms at one checkpoint, and whether they are differences.
+//! The slowdowns of arms at one checkpoint of each plan, and whether they are differences.
+
+use std::collections::BTreeMap;
 
 use senesce_store::Role;
 
@@ -15,10 +17,50 @@ pub(crate) struct OfArm<'m> {
     pub(crate) is_judged: bool,
 }
 
-/// Slowdowns of arms, all at one checkpoint.
+/// The checkpoint of the figures of each arm. Arms that share a plan share their checkpoint.
+pub(crate) struct Checkpoints<'m>(BTreeMap<&'m str, u64>);
+
+impl<'m> Checkpoints<'m> {
+    /// The last checkpoint with a slowdown of an arm of the same plan. The first of `all` counts
+    /// that has an arm of the plan.
+    pub(crate) fn of(model: &'m Model, all: &[&Lines]) -> Self {
+        let mut of_plans: BTreeMap<&str, u64> = BTreeMap::new();
+        for lines in all {
+            let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+            for ((arm, _), line) in lines.iter() {
+                let known = last.entry(model.plans.name(arm)).or_default();
+                *known = line.last_key_value().map_or(*known, |(at, _)| (*known).max(*at));
+            }
+            for (plan, at) in last {
+                of_plans.entry(plan).or_insert(at);
+            }
+        }
+        let planned = |arm: &str| model.plans.ends(arm).map(|(_, last)| last);
+        let of_arm = |arm: &str| of_plans.get(model.plans.name(arm)).copied().or_else(|| planned(arm)).unwrap_or(0);
+        Self(model.arms.iter().map(|(arm, _)| (arm.as_str(), of_arm(arm))).collect())
+    }
+
+    pub(crate) fn of_arm(&self, arm: &str) -> u64 {
+        self.0.get(arm).copied().unwrap_or(0)
+    }
+
+    /// The checkpoint of all arms. `None` if arms have different ones.
+    pub(crate) fn common(&self) -> Option<u64> {
+        let first = *self.0.values().next()?;
+        self.0.values().all(|at| *at == first).then_some(first)
+    }
+
+    /// Each plan once, with its name and checkpoint, the earliest first.
+    pub(crate) fn of_plans(&self, model: &Model) -> Vec<(u64, String)> {
+        let mut all: Vec<_> = self.0.iter().map(|(arm, at)| (*at, model.plans.name(arm).to_owned())).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// Slowdowns of arms, each at the checkpoint of its plan.
 pub(crate) struct Slowdowns<'m> {
-    /// The checkpoint.
-    pub(crate) at: u64,
     /// The largest slowdown first.
     pub(crate) arms: Vec<OfArm<'m>>,
     /// Arms with at least one volume without a slowdown.
@@ -28,6 +70,7 @@ pub(crate) struct Slowdowns<'m> {
 /// Volumes of one arm that have no slowdown at the checkpoint.
 pub(crate) struct Missing<'m> {
     pub(crate) arm: &'m str,
+    pub(crate) pulls: u64,
     /// The volumes, each with one of [`REASONS`].
     pub(crate) volumes: Vec<(Role, &'static str)>,
     /// Whether no volume of the arm has one.
@@ -37,16 +80,17 @@ pub(crate) struct Missing<'m> {
 pub(crate) const NO_RESULT: &str = "no valid result";
 pub(crate) const NOT_MEASURED: &str = "not measured";
 /// The volume has a valid cost, but no fresh copy to compare it with.
-const NO_FRESH: &str = "no valid fresh copy";
+const INVALID_FRESH: &str = "fresh copy invalid";
+const UNMEASURED_FRESH: &str = "fresh copy not measured";
 /// Why a volume has no slowdown.
-const REASONS: [&str; 3] = [NO_RESULT, NO_FRESH, NOT_MEASURED];
+const REASONS: [&str; 4] = [NO_RESULT, INVALID_FRESH, UNMEASURED_FRESH, NOT_MEASURED];
 
 impl<'m> Missing<'m> {
     /// The volumes of the arm without a slowdown; `None` if all have one.
     ///
     /// A volume is expected if it has a slowdown at another checkpoint, or an invalid cell at this
     /// one. Volumes that a device or method never covers are not expected.
-    fn at(model: &Model, lines: &Lines, arm: &'m str, pulls: u64) -> Option<Self> {
+    fn at(model: &Model, (costs, lines): (&Lines, &Lines), arm: &'m str, pulls: u64) -> Option<Self> {
         let key = |role: Role| (arm.to_owned(), role);
         let is_invalid = |role: Role| model.invalid.contains_key(&(arm.to_owned(), role, pulls));
         let aged = [Role::Full, Role::Empty];
@@ -55,15 +99,17 @@ impl<'m> Missing<'m> {
         }
         let has_figure = |role: &Role| lines.get(&key(*role)).is_some_and(|line| line.contains_key(&pulls));
         let is_expected = |role: &Role| lines.contains_key(&key(*role)) || is_invalid(*role);
+        let has_cost = |role: Role| costs.get(&key(role)).is_some_and(|line| line.contains_key(&pulls));
         // A valid cell without a figure was not measured: the plan has no such test there.
         let with_reason = |role: Role| match (is_invalid(role), is_invalid(Role::Unaged)) {
             (true, _) => (role, NO_RESULT),
-            (false, true) => (role, NO_FRESH),
+            (false, true) => (role, INVALID_FRESH),
+            (false, false) if has_cost(role) && !has_cost(Role::Unaged) => (role, UNMEASURED_FRESH),
             (false, false) => (role, NOT_MEASURED),
         };
         let without = aged.into_iter().filter(|role| is_expected(role) && !has_figure(role));
         let volumes: Vec<_> = without.map(with_reason).collect();
-        (!volumes.is_empty()).then(|| Self { arm, volumes, is_whole: !aged.iter().any(has_figure) })
+        (!volumes.is_empty()).then(|| Self { arm, pulls, volumes, is_whole: !aged.iter().any(has_figure) })
     }
 
     /// The reason, if it is the same for all volumes of the arm.
@@ -185,30 +231,28 @@ impl<'m> OfArm<'m> {
 }
 
 impl<'m> Slowdowns<'m> {
-    /// Slowdowns at the last checkpoint that has one.
-    pub(crate) fn of(model: &'m Model, lines: &'m Lines) -> Self {
-        let at = lines.values().filter_map(|line| line.last_key_value()).map(|(pulls, _)| *pulls).max().unwrap_or(0);
-        Self::at(model, lines, at)
-    }
-
-    /// Slowdowns at this checkpoint. Those of other checkpoints are left out: a sentence that names
-    /// a checkpoint has only its figures.
-    pub(crate) fn at(model: &'m Model, lines: &'m Lines, at: u64) -> Self {
+    /// Slowdowns at these checkpoints. Those of other checkpoints are left out: a sentence that
+    /// names a checkpoint has only its figures.
+    pub(crate) fn at(model: &'m Model, costs: &Lines, lines: &'m Lines, at: &Checkpoints) -> Self {
         let names = model.arms.iter().map(|(arm, _)| arm.as_str());
-        let mut arms: Vec<_> = names.clone().filter_map(|arm| OfArm::at(lines, arm, at)).collect();
+        let mut arms: Vec<_> = names.clone().filter_map(|arm| OfArm::at(lines, arm, at.of_arm(arm))).collect();
         arms.sort_by(|a, b| b.most().total_cmp(&a.most()));
-        let missing = names.filter_map(|arm| Missing::at(model, lines, arm, at)).collect();
-        Self { at, arms, missing }
+        let missing = names.filter_map(|arm| Missing::at(model, (costs, lines), arm, at.of_arm(arm))).collect();
+        Self { arms, missing }
     }
 
-    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for other reasons. Empty
-    /// if every volume has a slowdown.
+    /// `no valid result at 1,000 pulls: ext4 (nearly full)`, and the same for other reasons and
+    /// checkpoints. Empty if every volume has a slowdown.
     pub(crate) fn missing_words(&self, model: &Model) -> Vec<String> {
-        let of = |why: &str| {
-            let names: Vec<String> = self.missing.iter().filter_map(|missing| missing.name(why)).collect();
-            (!names.is_empty()).then(|| format!("{why} at {} {}: {}", count(self.at), model.unit, list(&names)))
+        let mut checkpoints: Vec<u64> = self.missing.iter().map(|missing| missing.pulls).collect();
+        checkpoints.sort_unstable();
+        checkpoints.dedup();
+        let of = |(why, at): (&str, u64)| {
+            let missing = self.missing.iter().filter(|missing| missing.pulls == at);
+            let names: Vec<String> = missing.filter_map(|missing| missing.name(why)).collect();
+            (!names.is_empty()).then(|| format!("{why} at {} {}: {}", count(at), model.unit, list(&names)))
         };
-        REASONS.into_iter().filter_map(of).collect()
+        REASONS.into_iter().flat_map(|why| checkpoints.iter().map(move |at| (why, *at))).filter_map(of).collect()
     }
 
     /// The volumes of each arm that is slower than a fresh copy.

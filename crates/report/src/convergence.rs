@@ -9,7 +9,7 @@ use crate::chart::{Axis, LinePanel, PairsPanel, Point, Series};
 use crate::csv::{Csv, exact};
 use crate::model::{Model, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant, part_class};
-use crate::panels_lines::x_axis;
+use crate::panels_lines::x_axis_of;
 
 /// The quantities that are compared with the profile, by their names at checkpoints.
 const PARTS: [&str; 4] = ["size", "depth", "age", "fullness"];
@@ -153,8 +153,9 @@ fn panel(model: &Model, kind: &Kind, arm: &str, checkpoints: &BTreeMap<u64, BTre
         y_label: kind.y_label,
         unit: "",
         series,
-        x: x_axis(model),
+        x: x_axis_of(model, arm),
         y,
+        has_own_x: model.plans.differ(),
         reference,
         noise: None,
     };

@@ -35,6 +35,25 @@ impl Model<'_> {
         Some((device, self.modelled.get(device)?, self.modelled_slowdown.get(device)?))
     }
 
+    /// The first device of the report with figures of an arm. It is the main device for all arms of
+    /// a run. Arms of a campaign can have other devices.
+    pub(crate) fn device_of(&self, arm: &str) -> Option<&str> {
+        self.devices().into_iter().find(|device| self.is_on(arm, device))
+    }
+
+    /// The devices of [`Model::device_of`] of all arms, each once, in the order of the report.
+    pub(crate) fn first_devices(&self) -> Vec<&str> {
+        let of_arms: Vec<&str> = self.arms.iter().filter_map(|(arm, _)| self.device_of(arm)).collect();
+        self.devices().into_iter().filter(|device| of_arms.contains(device)).collect()
+    }
+
+    /// Whether a device has figures of an arm, or of an arm that shares its plan and its device in a
+    /// campaign. The arm then has a place in charts of the device, even if it has no valid figure.
+    pub(crate) fn is_on(&self, arm: &str, device: &str) -> bool {
+        let group = self.plans.group(arm);
+        self.modelled.get(device).is_some_and(|lines| lines.keys().any(|(other, _)| self.plans.group(other) == group))
+    }
+
     /// The disk in virtual time below the volumes of the run, with its costs and slowdowns.
     pub(crate) fn virtual_disk(&self) -> Option<(&str, &Lines, &Lines)> {
         self.main_device().filter(|(device, ..)| device.ends_with(VIRTUAL_TIME))

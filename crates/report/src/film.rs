@@ -16,7 +16,7 @@ const METADATA: u8 = 255;
 
 /// The maps as JSON that can stand in a script element; empty without maps.
 ///
-/// Of a checkpoint: bytes of a cell, where the volume ends, the entries of its tree, whether free
+/// Of a volume: the last checkpoint of its plan. Of a checkpoint: bytes of a cell, where the volume ends, the entries of its tree, whether free
 /// space is known, and five bytes for each cell that has anything, in base64. Two are its distance
 /// from the one before (from -1 for the first), the higher byte first. One is the share of files, 1
 /// to 254, or [`METADATA`]. Two are the place in the tree of the file with most of it, 0 to 65,535.
@@ -30,7 +30,7 @@ pub(crate) fn film(model: &Model) -> String {
         let key = &rows[0].key;
         films.entry((&key.arm, key.role)).or_default().push(frame(model, key, rows, &paths));
     }
-    let volume = |((arm, role), frames): ((&String, Role), Vec<_>)| json!({ "arm": arm, "role": role.name(), "name": format!("{arm}, {}", words(role)), "frames": frames });
+    let volume = |((arm, role), frames): ((&String, Role), Vec<_>)| json!({ "arm": arm, "role": role.name(), "name": format!("{arm}, {}", words(role)), "last": model.plans.ends(arm).map(|(_, last)| last), "frames": frames });
     let volumes: Vec<_> = films.into_iter().map(volume).collect();
     match volumes.is_empty() {
         true => String::new(),

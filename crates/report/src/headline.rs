@@ -5,11 +5,14 @@
 //! Measured ratios are next. They count only if they exceed chance and the noise band of the run
 //! (see [`crate::noise`]).
 //!
-//! All figures are of one checkpoint, see [`lead_checkpoint`].
+//! All figures of a plan are of one checkpoint, see [`lead_checkpoints`].
+
+mod effect;
 
 use senesce_store::Role;
 
-use crate::arm_slowdowns::{Missing, OfArm, Slowdowns};
+use self::effect::{before_cure, effect, name, other_checkpoint};
+use crate::arm_slowdowns::{Checkpoints, Missing, OfArm, Slowdowns};
 use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, figure, list, number};
@@ -21,54 +24,71 @@ use crate::own_cost::{own_changes, own_costs};
 pub(crate) fn headline(model: &Model) -> Vec<String> {
     let lead = model.main_device();
     let mut sentences = cure_headline(model);
-    let at = lead_checkpoint(model);
-    let wall = Slowdowns::at(model, &model.slowdown, at);
+    let at = lead_checkpoints(model);
+    let grep_cost = model.grep_cost();
+    let wall = Slowdowns::at(model, &grep_cost, &model.slowdown, &at);
     // The words of the lead about missing volumes. Later sentences do not repeat them.
     let mut known = Vec::new();
     match lead {
         Some((device, costs, slowdown)) => {
-            let slowdowns = Slowdowns::at(model, slowdown, at);
+            let slowdowns = Slowdowns::at(model, costs, slowdown, &at);
             if !slowdowns.arms.is_empty() {
-                let own = own_changes(&slowdowns.slower(model), costs, slowdown, |_| Alike::aged(model.settles));
+                let (all, limit) = ((costs, slowdown, &model.plans), |_: &str| Alike::aged(model.settles));
+                let own = own_changes(&slowdowns.slower(model), all, limit);
                 sentences.push(lead_of(effect(model, &slowdowns, &on_device(device)), own));
+                sentences.extend(plans_of(model, &at));
                 if model.results.cures.is_empty() {
-                    sentences.extend(absolute_costs(model, &slowdowns, costs));
+                    sentences.extend(absolute_costs(model, &at, costs));
                 }
-                sentences.extend(own_costs(&slowdowns.worst(model), costs, slowdown, |_| Alike::fresh(model.settles)));
+                sentences.extend(own_costs(&slowdowns.worst(model), all, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
                 known = slowdowns.missing_words(model);
-                sentences.extend(other_devices(model, device, at, &known));
+                sentences.extend(other_devices(model, &slowdowns, &at, &known));
             }
         }
         None => {
             let arms = wall.arms.iter().filter_map(|arm| arm.differences(model)).collect();
-            let found = Slowdowns { arms, ..Slowdowns::at(model, &model.slowdown, at) };
+            let found = Slowdowns { arms, ..Slowdowns::at(model, &grep_cost, &model.slowdown, &at) };
             if !found.arms.is_empty() {
                 let limit =
                     |arm: &str| model.noise.get(arm).map_or(Alike::fresh(false), |noise| Alike::measured(*noise));
-                let costs = model.grep_cost();
-                let own = own_changes(&found.slower(model), &costs, &model.slowdown, limit);
+                let all = (&grep_cost, &model.slowdown, &model.plans);
+                let own = own_changes(&found.slower(model), all, limit);
                 sentences.push(lead_of(effect(model, &found, "this machine's device (measured)"), own));
-                sentences.extend(own_costs(&found.worst(model), &costs, &model.slowdown, limit));
+                sentences.extend(plans_of(model, &at));
+                sentences.extend(own_costs(&found.worst(model), all, limit));
                 known = found.missing_words(model);
             }
         }
     }
     sentences.extend(measured(model, &wall, &known));
-    sentences.extend(model.arms.iter().filter_map(|(arm, _)| floor(model, arm, at)));
+    sentences.extend(model.arms.iter().filter_map(|(arm, _)| floor(model, arm, at.of_arm(arm))));
     let has_pair = |arm: &str| model.slowdown.keys().any(|(name, _)| name == arm);
-    let has_model = |arm: &str| lead.is_some_and(|(_, _, lines)| lines.keys().any(|(name, _)| name == arm));
+    let has_model = |arm: &str| model.modelled_slowdown.values().any(|lines| lines.keys().any(|(name, _)| name == arm));
     for (arm, _) in model.arms.iter().filter(|(arm, _)| !has_pair(arm) && !has_model(arm)) {
         sentences.push(format!("{arm}: no valid pair of an aged and an unaged volume, so its slowdown is unknown."));
     }
     sentences
 }
 
-/// The checkpoint of the headline, of all sentences after it and of all key figures: the last one
-/// that has a slowdown on the main device, or a measured one if no device has any.
-fn lead_checkpoint(model: &Model) -> u64 {
-    let modelled = model.main_device().map(|(_, _, slowdown)| slowdown).filter(|slowdown| !slowdown.is_empty());
-    Slowdowns::of(model, modelled.unwrap_or(&model.slowdown)).at
+/// The checkpoints of the headline, of all sentences after it and of all key figures. For each plan,
+/// it is the last one that has a slowdown on the first device of its arms. Without a device, it is
+/// the last one that has a measured slowdown.
+fn lead_checkpoints<'m>(model: &'m Model) -> Checkpoints<'m> {
+    let devices = model.devices().into_iter().filter_map(|device| model.modelled_slowdown.get(device));
+    Checkpoints::of(model, &devices.chain([&model.slowdown]).collect::<Vec<_>>())
+}
+
+/// Where each plan is compared. `None` if all arms have one checkpoint.
+fn plans_of(model: &Model, at: &Checkpoints) -> Option<String> {
+    let of = |(at, plan): &(u64, String)| format!("{plan} at {} {}", count(*at), model.unit);
+    at.common().is_none().then(|| {
+        let plans: Vec<String> = at.of_plans(model).iter().map(of).collect();
+        format!(
+            "The plans of the arms differ in length, and each arm is compared at the last checkpoint of its plan: {}.",
+            list(&plans)
+        )
+    })
 }
 
 /// The effect, and how the volumes changed from their own first cost.
@@ -103,35 +123,47 @@ pub(crate) fn key_figures(model: &Model) -> Vec<KeyFigure> {
         cured.truncate(MOST);
         return cured;
     }
-    let at = lead_checkpoint(model);
+    let at = lead_checkpoints(model);
     if model.main_device().is_none() {
-        let wall = Slowdowns::at(model, &model.slowdown, at);
+        let costs = model.grep_cost();
+        let wall = Slowdowns::at(model, &costs, &model.slowdown, &at);
         let arms = wall.arms.iter().filter_map(|arm| arm.differences(model)).collect();
-        let mut figures = of_device(model, &Slowdowns { arms, ..wall }, "this machine, measured", &model.grep_cost());
+        let wall = Slowdowns { arms, ..wall };
+        let mut figures = of_device(model, &wall, "this machine, measured", (&costs, &at));
         figures.truncate(MOST);
         return figures;
     }
     let mut figures = Vec::new();
     for device in model.devices().into_iter().filter(|device| !device.ends_with(TRACED)) {
         let Some(slowdowns) = model.modelled_slowdown.get(device) else { continue };
-        let name = short(device).trim_end_matches(VIRTUAL_TIME);
-        // A device that already has a figure, by another method, has no second one.
-        if figures.iter().any(|figure: &KeyFigure| figure.device.starts_with(&format!("{name}, "))) {
-            continue;
-        }
+        let name = format!("{}, ", short(device).trim_end_matches(VIRTUAL_TIME));
         let how = if device.ends_with(VIRTUAL_TIME) { "virtual time" } else { "modelled" };
-        let slowdowns = Slowdowns::at(model, slowdowns, at);
-        figures.extend(of_device(model, &slowdowns, &format!("{name}, {how}"), &model.modelled[device]));
+        let costs = &model.modelled[device];
+        let slowdowns = Slowdowns::at(model, costs, slowdowns, &at);
+        let mut found = of_device(model, &slowdowns, &format!("{name}{how}"), (costs, &at));
+        // An arm that already has a figure for this device, by another method, has no second one.
+        let is_of = |figure: &KeyFigure, arm: &str| figure.arm == arm && figure.device.starts_with(&name);
+        found.retain(|new| !figures.iter().any(|figure| is_of(figure, &new.arm)));
+        figures.extend(found);
     }
     figures.truncate(MOST);
     figures
 }
 
 /// The key figures of one device, then the arms without a result.
-fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) -> Vec<KeyFigure> {
+fn of_device(
+    model: &Model,
+    slowdowns: &Slowdowns,
+    device: &str,
+    (costs, at): (&Lines, &Checkpoints),
+) -> Vec<KeyFigure> {
     const NONE: &str = "–";
     let dashes = |missing: &Missing| -> Vec<(String, &'static str)> {
         missing.volumes.iter().map(|(role, _)| (NONE.to_owned(), words(*role))).collect()
+    };
+    let when = |pulls: u64| match at.common() {
+        Some(_) => device.to_owned(),
+        None => format!("{device}, after {} {}", count(pulls), model.unit),
     };
     let missing_of = |arm: &str| slowdowns.missing.iter().find(|missing| missing.arm == arm);
     let shown = slowdowns.arms.iter().map(|arm| {
@@ -144,25 +176,26 @@ fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) 
         KeyFigure {
             arm: arm.arm.to_owned(),
             factors,
-            device: device.to_owned(),
+            device: when(arm.pulls),
             cost: notes.join("; "),
             is_difference: arm.is_slower(model),
         }
     });
     let without = slowdowns.missing.iter().filter(|missing| missing.is_whole).map(|missing| {
-        let (factors, mut notes) = match missing.reason_of_all() {
+        let (factors, reasons) = match missing.reason_of_all() {
             Some(why) => {
-                (vec![(NONE.to_owned(), "")], vec![format!("{why} at {} {}", count(slowdowns.at), model.unit)])
+                (vec![(NONE.to_owned(), "")], vec![format!("{why} at {} {}", count(missing.pulls), model.unit)])
             }
             None => (dashes(missing), missing.notes()),
         };
         // A valid cost does not depend on the fresh copy.
-        notes.extend(missing.volumes.iter().filter_map(|(role, _)| {
-            let cost = costs.get(&(missing.arm.to_owned(), *role))?.get(&slowdowns.at)?;
-            Some(format!("{} {} s/GiB", words(*role), figure(cost.median)))
-        }));
-        let cost = notes.join("; ");
-        KeyFigure { arm: missing.arm.to_owned(), factors, device: device.to_owned(), cost, is_difference: false }
+        let cost = |(role, _): &(Role, &str)| {
+            let cost = costs.get(&(missing.arm.to_owned(), *role))?.get(&missing.pulls)?;
+            Some(format!("{} s/GiB {}", figure(cost.median), words(*role)))
+        };
+        let notes: Vec<String> = missing.volumes.iter().filter_map(cost).chain(reasons).collect();
+        let (arm, cost) = (missing.arm.to_owned(), notes.join("; "));
+        KeyFigure { arm, factors, device: when(missing.pulls), cost, is_difference: false }
     });
     shown.chain(without).collect()
 }
@@ -171,7 +204,7 @@ fn of_device(model: &Model, slowdowns: &Slowdowns, device: &str, costs: &Lines) 
 /// nothing else.
 pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
     model.main_device()?;
-    let wall = Slowdowns::at(model, &model.slowdown, lead_checkpoint(model));
+    let wall = Slowdowns::at(model, &model.grep_cost(), &model.slowdown, &lead_checkpoints(model));
     if model.is_wall_of_memory() {
         return Some("These are wall times of memory, not of the disk");
     }
@@ -184,76 +217,18 @@ pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
     is_noise.then_some("Nothing measured is beyond the noise")
 }
 
-/// `After 1,000 pulls, xfs takes 11× (nearly full) and 12× (roomy) as long to read as a fresh copy
-/// on a modelled HDD 7.2K, btrfs 5.3× and 7.2×; no measurable difference: ext4 (1.0×).`
-///
-/// The sentence compares states of one checkpoint. It does not name the cause: see
-/// [`crate::own_cost`].
-fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
-    let at = match slowdowns.at {
-        0 => "In the first state of the tree".to_owned(),
-        pulls => format!("After {} {}{}", count(pulls), model.unit, before_cure(model, slowdowns)),
-    };
-    let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.arms.iter().partition(|arm| arm.is_slower(model));
-    let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));
-    let in_words = |arm: &OfArm| {
-        let factor = |(factor, volume): (String, &str)| format!("{factor} {volume}").trim_end().to_owned();
-        let factors: Vec<String> = arm.named_factors().into_iter().map(factor).collect();
-        format!("{} ({})", arm.arm, factors.join(", "))
-    };
-    let named = |arms: &[&OfArm]| list(&arms.iter().map(|arm| in_words(arm)).collect::<Vec<_>>());
-    let mut parts = Vec::new();
-    if let Some((first, rest)) = slower.split_first() {
-        let are_known = |arm: &OfArm| first.has_two_factors() && arm.roles() == first.roles();
-        let rest = rest.iter().map(|arm| format!(", {} {}", arm.arm, arm.factors(are_known(arm))));
-        parts.push(format!(
-            "{at}, {} takes {} as long to read as a fresh copy on {device}{}",
-            first.arm,
-            first.factors(false),
-            rest.collect::<String>()
-        ));
-    }
-    for (arms, alone, further) in [
-        (faster, "less time to read than a fresh copy", "less time than a fresh copy"),
-        (alike, "no measurable difference from a fresh copy", "no measurable difference"),
-    ] {
-        if arms.is_empty() {
-            continue;
-        }
-        let names = named(&arms);
-        parts.push(match parts.is_empty() {
-            true => format!("{at}, {alone} on {device}: {names}"),
-            false => format!("{further}: {names}"),
-        });
-    }
-    parts.extend(slowdowns.missing_words(model));
-    parts.join("; ") + "."
-}
-
-/// `, before the cure`, or ` (before the cure of ext4)` if only some arms have a cure at this
-/// checkpoint; empty without one.
-fn before_cure(model: &Model, slowdowns: &Slowdowns) -> String {
-    let is_cured_then =
-        |arm: &&OfArm| model.results.cures.iter().any(|row| row.key.arm == arm.arm && row.key.pulls == slowdowns.at);
-    let cured: Vec<String> = slowdowns.arms.iter().filter(is_cured_then).map(|arm| arm.arm.to_owned()).collect();
-    match cured.len() {
-        0 => String::new(),
-        all if all == slowdowns.arms.len() => ", before the cure".to_owned(),
-        _ => format!(" (before the cure of {})", list(&cured)),
-    }
-}
-
 /// The costs of the aged volumes, the cheapest arm first, which can differ from the order of the
 /// slowdowns. Then the bytes that this arm writes, if another arm writes much less. `None` for a
 /// single arm.
-fn absolute_costs(model: &Model, slowdowns: &Slowdowns, costs: &Lines) -> Option<String> {
+fn absolute_costs(model: &Model, at: &Checkpoints, costs: &Lines) -> Option<String> {
     /// Another arm writes much less if the cheapest arm writes more than this times its bytes.
     const MUCH: f64 = 2.0;
-    let of = |arm: &OfArm| -> Vec<(Role, f64)> {
-        arm.volumes.iter().filter_map(|(role, _)| Some((*role, arm.cost(costs, *role)?))).collect()
+    let of = |arm: &str| -> Vec<(Role, f64)> {
+        let cost = |role| Some((role, costs.get(&(arm.to_owned(), role))?.get(&at.of_arm(arm))?.median));
+        [Role::Full, Role::Empty].into_iter().filter_map(cost).collect()
     };
-    let mut arms: Vec<_> =
-        slowdowns.arms.iter().map(|arm| (arm.arm, of(arm))).filter(|(_, own)| !own.is_empty()).collect();
+    let names = model.arms.iter().map(|(arm, _)| arm.as_str());
+    let mut arms: Vec<_> = names.map(|arm| (arm, of(arm))).filter(|(_, own)| !own.is_empty()).collect();
     let most = |own: &[(Role, f64)]| own.iter().map(|(_, cost)| *cost).fold(0.0, f64::max);
     arms.sort_by(|a, b| most(&a.1).total_cmp(&most(&b.1)));
     let [(cheapest, first), _, ..] = arms.as_slice() else { return None };
@@ -310,20 +285,36 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
     }
 }
 
-/// The same effect on the other devices that the plan names, one sentence each. A device that
-/// already has a sentence, by another method, has no second one. `known`: see [`further_missing`].
-fn other_devices(model: &Model, lead: &str, at: u64, known: &[String]) -> Vec<String> {
-    let of = |device: &&str| {
-        let slowdowns = Slowdowns::at(model, model.modelled_slowdown.get(*device)?, at);
-        let arms: Vec<_> = slowdowns.arms.iter().map(|arm| format!("{} {}", arm.arm, arm.factors(false))).collect();
+/// The same effect on the other devices, one sentence each. An arm that already has a figure for a
+/// device, by another method, has no second one. `lead` are the figures of the main device; `known`:
+/// see [`further_missing`].
+fn other_devices(model: &Model, lead: &Slowdowns, at: &Checkpoints, known: &[String]) -> Vec<String> {
+    let mut shown: Vec<(String, String)> = Vec::new();
+    let mut sentences = Vec::new();
+    for (place, device) in model.devices().into_iter().enumerate().filter(|(_, device)| !device.ends_with(TRACED)) {
+        let on = on_device(device);
+        if place == 0 {
+            shown.extend(lead.arms.iter().map(|arm| (on.clone(), arm.arm.to_owned())));
+            shown.extend(lead.missing.iter().map(|missing| (on.clone(), missing.arm.to_owned())));
+            continue;
+        }
+        let Some(slowdowns) = model.modelled_slowdown.get(device) else { continue };
+        let mut slowdowns = Slowdowns::at(model, &model.modelled[device], slowdowns, at);
+        let is_new = |arm: &str| !shown.contains(&(on.clone(), arm.to_owned()));
+        slowdowns.arms.retain(|arm| is_new(arm.arm));
+        slowdowns.missing.retain(|missing| is_new(missing.arm));
+        shown.extend(slowdowns.arms.iter().map(|arm| (on.clone(), arm.arm.to_owned())));
+        let in_words =
+            |arm: &OfArm| format!("{} {}", name(arm, other_checkpoint(model, arm, at.common())), arm.factors(false));
+        let arms: Vec<_> = slowdowns.arms.iter().map(in_words).collect();
         let arms = (!arms.is_empty()).then(|| list(&arms));
         let parts: Vec<String> = arms.into_iter().chain(further_missing(model, &slowdowns, known)).collect();
         let cure = before_cure(model, &slowdowns);
-        (!parts.is_empty()).then(|| format!("On {}{cure}: {}.", on_device(device), parts.join("; ")))
-    };
-    let devices = model.devices();
-    let predicted = devices.iter().filter(|device| on_device(device) != on_device(lead) && !device.ends_with(TRACED));
-    predicted.filter_map(of).collect()
+        if !parts.is_empty() {
+            sentences.push(format!("On {on}{cure}: {}.", parts.join("; ")));
+        }
+    }
+    sentences
 }
 
 /// The missing volumes as in [`Slowdowns::missing_words`], without those that the lead names with

@@ -46,6 +46,7 @@ mod panels_space;
 mod pdf;
 #[cfg(feature = "png-pdf")]
 mod pdf_font;
+mod plans;
 mod predictions;
 #[cfg_attr(not(feature = "png-pdf"), path = "no_renderer.rs")]
 mod renderer;

@@ -8,6 +8,7 @@ use crate::arm_colour::arm_classes;
 use crate::arm_order::by_effect;
 use crate::devices::{TRACED, VIRTUAL_TIME};
 use crate::noise::{Alike, Noise, noise_bands};
+use crate::plans::Plans;
 use crate::slowdown::slowdown;
 pub(crate) use crate::spread::Spread;
 use crate::workload::x_title;
@@ -57,7 +58,7 @@ pub(crate) struct StepCosts {
 }
 
 /// Buckets (smallest value in bytes, requests, bytes) by arm and volume, of the last traced
-/// checkpoint.
+/// checkpoint of the plan.
 pub(crate) type Histograms = BTreeMap<(String, Role), Vec<(u64, u64, u64)>>;
 
 /// Reads of the traced grep tests.
@@ -123,6 +124,8 @@ pub(crate) struct Model<'a> {
     pub settles: bool,
     /// Checkpoints of any arm.
     pub checkpoints: Vec<u64>,
+    /// The plans of the arms.
+    pub plans: Plans,
     /// Invalid cells and why.
     pub invalid: BTreeMap<(String, Role, u64), String>,
     /// Cells that other work disturbed.
@@ -200,6 +203,7 @@ impl<'a> Model<'a> {
             let checkpoints = free_space.entry((row.key.arm.clone(), row.key.role)).or_default();
             checkpoints.entry(row.key.pulls).or_default().push((row.bucket_bytes, row.bytes));
         }
+        let plans = Plans::of(results);
         let unit = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "workload.step_unit");
         let mut model = Self {
             results,
@@ -235,7 +239,8 @@ impl<'a> Model<'a> {
             aging_speed: lines(aging.map(|row| (&row.key, row.steps as f64 / row.wall_seconds))),
             steps: step_costs(results, &valid),
             latency: latency(results, &valid),
-            trace: trace_figures(results, &valid),
+            trace: trace_figures(results, &valid, &plans),
+            plans,
             free_space,
         };
         model.x_title = x_title(&model);
@@ -369,13 +374,18 @@ fn latency(results: &Results, valid: &BTreeSet<&CellKey>) -> BTreeMap<&'static s
     by_operation
 }
 
-fn trace_figures(results: &Results, valid: &BTreeSet<&CellKey>) -> TraceFigures {
+fn trace_figures(results: &Results, valid: &BTreeSet<&CellKey>, plans: &Plans) -> TraceFigures {
     let reads = || results.trace.iter().filter(|row| row.access == "read" && valid.contains(&row.key));
-    let last = reads().map(|row| row.key.pulls).max();
+    let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in reads() {
+        let known = last.entry(plans.name(&row.key.arm)).or_default();
+        *known = (*known).max(row.key.pulls);
+    }
+    let is_last = |key: &CellKey| last.get(plans.name(&key.arm)) == Some(&key.pulls);
     let histograms = |histogram: &str| {
         let mut found = Histograms::new();
         let rows = results.trace_buckets.iter().filter(|row| row.access == "read" && row.histogram == histogram);
-        for row in rows.filter(|row| Some(row.key.pulls) == last && valid.contains(&row.key)) {
+        for row in rows.filter(|row| is_last(&row.key) && valid.contains(&row.key)) {
             let buckets = found.entry((row.key.arm.clone(), row.key.role)).or_default();
             buckets.push((row.bucket_bytes, row.requests, row.bytes.unwrap_or(0)));
         }

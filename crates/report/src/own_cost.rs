@@ -8,17 +8,22 @@ use senesce_store::Role;
 use crate::format::{figure, list, two_digits};
 use crate::model::{Lines, words};
 use crate::noise::Alike;
+use crate::plans::Plans;
 
-/// The cost of a volume and of its fresh copy at the first and the last checkpoint of the
-/// slowdowns, s/GiB. A volume without a slowdown at one of them has no course.
+/// Costs, slowdowns, and the plans of their arms.
+type Figures<'m> = (&'m Lines, &'m Lines, &'m Plans);
+
+/// The cost of a volume and of its fresh copy at the first and the last checkpoint with a slowdown
+/// of an arm of its plan, s/GiB. A volume without a slowdown at one of them has no course.
 struct Course {
     own: (f64, f64),
     fresh: (f64, f64),
 }
 
 impl Course {
-    fn of(volume: &(String, Role), costs: &Lines, slowdowns: &Lines) -> Option<Self> {
-        let all = || slowdowns.values().flat_map(|line| line.keys());
+    fn of(volume: &(String, Role), (costs, slowdowns, plans): Figures) -> Option<Self> {
+        let is_of_plan = |(arm, _): &(String, Role)| plans.name(arm) == plans.name(&volume.0);
+        let all = || slowdowns.iter().filter(|(key, _)| is_of_plan(key)).flat_map(|(_, line)| line.keys());
         let (first, last) = (all().min()?, all().max()?);
         let ratios = slowdowns.get(volume)?;
         (ratios.contains_key(first) && ratios.contains_key(last)).then_some(())?;
@@ -53,14 +58,9 @@ impl Course {
 /// its own cost.
 ///
 /// `limit` returns the ratios of an arm that chance or noise can show.
-pub(crate) fn own_costs(
-    volumes: &[(String, Role)],
-    costs: &Lines,
-    slowdowns: &Lines,
-    limit: impl Fn(&str) -> Alike,
-) -> Vec<String> {
+pub(crate) fn own_costs(volumes: &[(String, Role)], figures: Figures, limit: impl Fn(&str) -> Alike) -> Vec<String> {
     let sentence = |volume: &(String, Role)| {
-        let course = Course::of(volume, costs, slowdowns)?;
+        let course = Course::of(volume, figures)?;
         let Course { own, fresh } = course;
         if !course.rises_by_fresh_copy(limit(&volume.0)) {
             let (name, role, ratio) = (&volume.0, words(volume.1), figure(course.first_ratio()));
@@ -87,13 +87,12 @@ pub(crate) fn own_costs(
 /// `limit` returns the ratios of an arm that are no difference.
 pub(crate) fn own_changes(
     arms: &[(String, Vec<Role>)],
-    costs: &Lines,
-    slowdowns: &Lines,
+    figures: Figures,
     limit: impl Fn(&str) -> Alike,
 ) -> Option<String> {
     let (mut changed, mut alike) = (Vec::new(), Vec::new());
     for (arm, roles) in arms {
-        let of = |role: &Role| Some((*role, Course::of(&(arm.clone(), *role), costs, slowdowns)?.own));
+        let of = |role: &Role| Some((*role, Course::of(&(arm.clone(), *role), figures)?.own));
         let ratios: Vec<_> = roles.iter().filter_map(of).map(|(role, own)| (role, own.1 / own.0)).collect();
         let differing: Vec<_> = ratios.iter().filter(|(_, ratio)| !limit(arm).contains(*ratio)).collect();
         let of_volume =
@@ -137,7 +136,9 @@ mod tests {
     fn faster_fresh_copy_is_named_as_the_cause() {
         let said = |own, fresh| {
             let costs = costs("xfs", own, fresh);
-            own_costs(&[("xfs".to_owned(), Role::Full)], &costs, &slowdown(&costs), |_| Alike::fresh(false))
+            own_costs(&[("xfs".to_owned(), Role::Full)], (&costs, &slowdown(&costs), &Plans::default()), |_| {
+                Alike::fresh(false)
+            })
         };
         assert_eq!(
             said([69.5, 71.7], [26.7, 11.3]),
@@ -154,7 +155,8 @@ mod tests {
     fn small_fall_of_the_fresh_copy_is_no_cause() {
         let said = |own, fresh, limit: Alike| {
             let costs = costs("xfs", own, fresh);
-            own_costs(&[("xfs".to_owned(), Role::Full)], &costs, &slowdown(&costs), |_| limit).concat()
+            own_costs(&[("xfs".to_owned(), Role::Full)], (&costs, &slowdown(&costs), &Plans::default()), |_| limit)
+                .concat()
         };
         let from_start = "xfs (nearly full) had 2.00× the cost of a fresh copy at the first checkpoint already.";
         // Two fresh copies of a plan that does not settle can differ by 25%.
@@ -175,7 +177,9 @@ mod tests {
     fn ratio_of_the_first_checkpoint_is_named() {
         let said = |own, fresh| {
             let costs = costs("btrfs", own, fresh);
-            own_costs(&[("btrfs".to_owned(), Role::Full)], &costs, &slowdown(&costs), |_| Alike::fresh(false))
+            own_costs(&[("btrfs".to_owned(), Role::Full)], (&costs, &slowdown(&costs), &Plans::default()), |_| {
+                Alike::fresh(false)
+            })
         };
         let expected = ["btrfs (nearly full) had 2.61× the cost of a fresh copy at the first checkpoint already."];
         assert_eq!(said([66.3, 72.5], [25.4, 27.0]), expected);
@@ -191,6 +195,6 @@ mod tests {
             line.remove(&100);
         }
         assert_eq!(last_over_first(&costs, &full), "–");
-        assert!(own_costs(&[full], &costs, &slowdown(&costs), |_| Alike::fresh(false)).is_empty());
+        assert!(own_costs(&[full], (&costs, &slowdown(&costs), &Plans::default()), |_| Alike::fresh(false)).is_empty());
     }
 }

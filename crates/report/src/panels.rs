@@ -6,7 +6,7 @@ use crate::chart::{Draw, Frame};
 use crate::convergence::{convergence_figure, reached_figure};
 use crate::cures::cures_figure;
 use crate::model::{Model, ROLES};
-use crate::panels_layout::{cost_and_layout_figure, layout_figure};
+use crate::panels_layout::{cost_and_layout_figures, layout_figure};
 use crate::panels_lines::{LEAST_SLOWDOWNS, LineFigure, ShownNoise, line_figure};
 use crate::panels_map::map_figure;
 use crate::panels_measured::{histogram_figures, latency_figure, step_figure, trace_figures, trade_figure};
@@ -226,7 +226,8 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
     ];
     // Models have no noise, so they come before wall times.
     let modelled = modelled_figures(model);
-    figures.splice(0..0, modelled.into_iter().chain([cures_figure(model), cost_and_layout_figure(model)]));
+    let first = modelled.into_iter().chain([cures_figure(model)]).chain(cost_and_layout_figures(model));
+    figures.splice(0..0, first);
     if model.is_wall_of_memory() {
         for figure in figures.iter_mut().filter(|figure| WALL_TIMES.contains(&figure.name.as_str())) {
             // On a disk in virtual time, the disk also determines the cost of writing.

@@ -7,6 +7,7 @@ use crate::format::figure;
 use crate::model::{Lines, Model, ROLES, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant};
 use crate::panels_lines::{LineFigure, arm_panels, line_panels, two_points};
+use crate::panels_modelled::slug;
 
 /// A measure of layout: title, unit, its lines, the least range of its axis.
 struct Measure {
@@ -26,12 +27,29 @@ fn percent(lines: &Lines) -> Lines {
     lines
 }
 
-/// The cost of reading above the layout, on one x axis, as in FAST 2017. The layout
-/// is the dynamic score of traced requests, or else the share of adjacent files.
-pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
+/// The cost of reading above the layout, on one x axis, as in FAST 2017. The layout is the dynamic
+/// score of traced requests, or else the share of adjacent files. Each device has its own figure.
+pub(crate) fn cost_and_layout_figures(model: &Model) -> Vec<Figure> {
+    let devices = model.first_devices();
+    let of_device = |(at, device): (usize, &&str)| Figure {
+        name: if at == 0 { NAME.to_owned() } else { format!("{NAME}-{}", slug(device)) },
+        ..cost_and_layout_figure(model, Some(device))
+    };
+    match devices.is_empty() {
+        true => vec![cost_and_layout_figure(model, None)],
+        false => devices.iter().enumerate().map(of_device).collect(),
+    }
+}
+
+/// The name of the first figure of [`cost_and_layout_figures`]. The names of the others begin with
+/// it.
+pub(crate) const NAME: &str = "cost-and-layout";
+
+fn cost_and_layout_figure(model: &Model, device: Option<&str>) -> Figure {
     let measured = model.grep_cost();
-    let (device, costs, label) = match model.main_device() {
-        Some((device, costs, _)) => (short(device), costs, "seconds per GiB (model)"),
+    let modelled = device.and_then(|device| Some((short(device), model.modelled.get(device)?)));
+    let (name, costs, label) = match modelled {
+        Some((name, costs)) => (name, costs, "seconds per GiB (model)"),
         None => ("measured", &measured, "seconds per GiB"),
     };
     let is_traced = !model.trace.dynamic_score.is_empty();
@@ -40,15 +58,17 @@ pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
         true => LineFigure {
             from_zero: false,
             limit: Some(1.0),
+            device,
             ..LineFigure::of(&model.trace.dynamic_score, "dynamic layout score (1 = no seek)", "")
         },
         false => LineFigure {
             limit: Some(100.0),
+            device,
             ..LineFigure::of(&adjacent, "% of files adjacent (to the one before)", "%")
         },
     };
-    let cost = LineFigure::of(costs, label, " s/GiB");
-    let title = format!("Cost and layout: {device}");
+    let cost = LineFigure { device, ..LineFigure::of(costs, label, " s/GiB") };
+    let title = format!("Cost and layout: {name}");
     let lower = arm_panels(model, &layout, Variant::Shared);
     let panel = |((arm, upper), (_, lower)): ((String, _), (String, _))| {
         let lower = LinePanel { title: String::new(), ..lower };
@@ -63,7 +83,7 @@ pub(crate) fn cost_and_layout_figure(model: &Model) -> Figure {
         false => "Below: the share of files that begin where the file before them in the directory ends.",
     };
     Figure {
-        name: "cost-and-layout".to_owned(),
+        name: NAME.to_owned(),
         title,
         caption: format!(
             "Above: the cost of a cold read of the whole tree, per GiB of allocated size.{} {below} Both charts have the same \

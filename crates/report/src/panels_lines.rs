@@ -34,6 +34,8 @@ pub(crate) struct LineFigure<'m> {
     pub limit: Option<f64>,
     /// The minimum range of the axis, so that small differences look small.
     pub least: Option<(f64, f64)>,
+    /// The device of the figures: arms on other devices have no panel. `None` for all arms.
+    pub device: Option<&'m str>,
 }
 
 impl<'m> LineFigure<'m> {
@@ -50,6 +52,7 @@ impl<'m> LineFigure<'m> {
             from_zero: true,
             limit: None,
             least: None,
+            device: None,
         }
     }
 }
@@ -90,10 +93,18 @@ pub(crate) fn two_points(lines: &Lines) -> &'static str {
 /// The minimum range of an axis of slowdowns.
 pub(crate) const LEAST_SLOWDOWNS: (f64, f64) = (0.5, 2.0);
 
-/// The axis of the checkpoints.
+/// The axis of the checkpoints of all arms.
 pub(crate) fn x_axis(model: &Model) -> Axis {
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let first = model.checkpoints.first().copied().unwrap_or(0);
+    let ends = |checkpoints: &[u64]| Some((*checkpoints.first()?, *checkpoints.last()?));
+    axis_between(ends(&model.checkpoints).unwrap_or((0, 0)))
+}
+
+/// The axis of the checkpoints of the plan of an arm.
+pub(crate) fn x_axis_of(model: &Model, arm: &str) -> Axis {
+    model.plans.ends(arm).map_or_else(|| x_axis(model), axis_between)
+}
+
+fn axis_between((first, last): (u64, u64)) -> Axis {
     let max = if last > first { last as f64 } else { first as f64 + 1.0 };
     Axis { min: first as f64, max, logarithmic: false }
 }
@@ -109,7 +120,6 @@ pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -
     if figure.lines.is_empty() {
         return Vec::new();
     }
-    let x = x_axis(model);
     let shared = y_axis(figure, figure.lines.values().flat_map(|line| line.values()), variant);
     let panel = |(arm, _): &(String, String)| {
         let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
@@ -124,8 +134,9 @@ pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -
             y_label,
             unit: figure.unit,
             series: series.filter(|series| !series.points.is_empty() || !series.invalid.is_empty()).collect(),
-            x,
+            x: x_axis_of(model, arm),
             y,
+            has_own_x: model.plans.differ(),
             reference: figure.reference.or_else(|| {
                 let floor = model.floor_of(arm).filter(|_| figure.with_floor);
                 floor.map(|floor| (floor, "FUSE floor"))
@@ -138,7 +149,8 @@ pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -
         };
         (arm.clone(), panel)
     };
-    model.arms.iter().map(panel).collect()
+    let has_panel = |(arm, _): &&(String, String)| figure.device.is_none_or(|device| model.is_on(arm, device));
+    model.arms.iter().filter(has_panel).map(panel).collect()
 }
 
 pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s Spread>, variant: Variant) -> Axis {

@@ -44,11 +44,10 @@ fn map_csv(model: &Model) -> String {
         "place_in_tree",
         "path",
     ]);
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let drawn = |row: &&MapRow| row.key.pulls == last && ROLES.contains(&row.key.role);
+    let drawn = |row: &&MapRow| row.key.pulls == last_checkpoint(model, &row.key.arm) && ROLES.contains(&row.key.role);
     for row in model.results.maps.iter().filter(drawn) {
         let texts = [&row.key.arm, row.key.role.name(), words(row.key.role)].map(str::to_owned);
-        let numbers = [last, row.cell * row.cell_bytes, row.cell_bytes].map(|number| number.to_string());
+        let numbers = [row.key.pulls, row.cell * row.cell_bytes, row.cell_bytes].map(|number| number.to_string());
         let share = row.used_bytes as f64 / row.cell_bytes.max(1) as f64;
         let holds = match is_metadata(row) {
             true => ["metadata".to_owned(), "0".to_owned(), String::new(), String::new()],
@@ -59,9 +58,14 @@ fn map_csv(model: &Model) -> String {
     csv.finish()
 }
 
+/// The last checkpoint of the plan of an arm.
+fn last_checkpoint(model: &Model, arm: &str) -> u64 {
+    model.plans.ends(arm).map_or(0, |(_, last)| last)
+}
+
 /// The maps of an arm's volumes, all with cells of the same size, on squares of the same side.
 fn arm_panels(model: &Model, arm: &str) -> Vec<Panel> {
-    let last = model.checkpoints.last().copied().unwrap_or(0);
+    let last = last_checkpoint(model, arm);
     let rows = |role: Role| -> Vec<&MapRow> {
         let is_it = |row: &&MapRow| row.key.arm == *arm && row.key.role == role && row.key.pulls == last;
         model.results.maps.iter().filter(is_it).collect()

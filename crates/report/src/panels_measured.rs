@@ -217,6 +217,7 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                 series: all,
                 x: x_axis(model),
                 y,
+                has_own_x: false,
                 reference: None,
                 noise: None,
             };
@@ -241,27 +242,34 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
 
 fn trade_csv(model: &Model) -> String {
     let mut csv = Csv::new(&["arm", "volume", "shown_as", "device", "written_per_content_byte", "seconds_per_gib"]);
-    let Some((device, costs, _)) = model.main_device() else { return csv.finish() };
-    for ((arm, role), line) in costs.iter().filter(|((_, role), _)| AGED.contains(role)) {
-        let writes = model.write_amplification_of_all.get(&(arm.clone(), *role));
-        let Some((writes, (_, cost))) = writes.zip(line.last_key_value()) else { continue };
-        let names = [arm, role.name(), words(*role), short(device)].map(str::to_owned);
-        csv.row(&[&names[..], &[exact(*writes), exact(cost.median)]].concat());
+    for device in model.first_devices() {
+        let on_device = |arm: &str| model.device_of(arm) == Some(device);
+        let aged = |(arm, role): &(String, Role)| AGED.contains(role) && on_device(arm);
+        for ((arm, role), line) in model.modelled[device].iter().filter(|(volume, _)| aged(volume)) {
+            let writes = model.write_amplification_of_all.get(&(arm.clone(), *role));
+            let Some((writes, (_, cost))) = writes.zip(line.last_key_value()) else { continue };
+            let names = [arm, role.name(), words(*role), short(device)].map(str::to_owned);
+            csv.row(&[&names[..], &[exact(*writes), exact(cost.median)]].concat());
+        }
     }
     csv.finish()
 }
 
-/// The cost of reading against the cost of writing: a dot for each arm, a panel for each aged
-/// volume.
+/// The cost of reading against the cost of writing: a dot for each arm, a panel for each device and
+/// aged volume.
 pub(crate) fn trade_figure(model: &Model) -> Figure {
-    let panel = |role: Role, device: &str, costs: &Lines| {
+    let devices = model.first_devices();
+    let panel = |role: Role, device: &str| {
+        let costs = model.modelled.get(device)?;
         let dot = |(arm, _): &(String, String)| {
             let key = (arm.clone(), role);
             let (_, cost) = costs.get(&key)?.last_key_value()?;
             Some((model.arm_class(arm), arm.clone(), *model.write_amplification_of_all.get(&key)?, cost.median))
         };
-        let dots: Vec<_> = model.arms.iter().filter_map(dot).collect();
-        let title = format!("{} volume", words(role));
+        let on_device = |(arm, _): &&(String, String)| model.device_of(arm) == Some(device);
+        let dots: Vec<_> = model.arms.iter().filter(on_device).filter_map(dot).collect();
+        let of_device = if devices.len() > 1 { format!(", {}", short(device)) } else { String::new() };
+        let title = format!("{} volume{of_device}", words(role));
         let panel = TradePanel {
             title: title.clone(),
             x_label: "bytes written for each byte of content",
@@ -270,9 +278,7 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
         };
         (panel.dots.len() > 1).then(|| Panel::new(format!("Reading against writing, {title}"), panel))
     };
-    let panels = model
-        .main_device()
-        .map(|(device, costs, _)| AGED.iter().filter_map(|role| panel(*role, device, costs)).collect::<Vec<_>>());
+    let panels = devices.iter().flat_map(|device| AGED.iter().filter_map(|role| panel(*role, device))).collect();
     Figure {
         name: "read-against-write".to_owned(),
         title: "Reading against writing".to_owned(),
@@ -282,6 +288,6 @@ pub(crate) fn trade_figure(model: &Model) -> Figure {
             .to_owned(),
         legend: Legend::Roles(Vec::new()),
         csv: trade_csv(model),
-        variants: vec![(Variant::Shared, panels.unwrap_or_default())],
+        variants: vec![(Variant::Shared, panels)],
     }
 }

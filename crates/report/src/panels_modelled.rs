@@ -18,11 +18,12 @@ fn slowdown_figure(model: &Model, device: &str) -> Figure {
         reference: Some((1.0, "fresh copy")),
         roles: &ROLES[..2],
         least: Some(LEAST_SLOWDOWNS),
+        device: Some(device),
         ..LineFigure::of(&model.modelled_slowdown[device], "times a fresh copy (model)", "×")
     };
     line_figure(
         model,
-        &format!("modelled-slowdown-{}", slug(device)),
+        &slowdown_name(device),
         &format!("Modelled slowdown against a fresh copy: {}", title(model, device)),
         &slowdown,
         &[Variant::Shared, Variant::Own],
@@ -34,7 +35,10 @@ fn slowdown_figure(model: &Model, device: &str) -> Figure {
 }
 
 fn cost_figure(model: &Model, device: &str) -> Figure {
-    let cost = LineFigure::of(&model.modelled[device], "seconds per GiB (model)", " s/GiB");
+    let cost = LineFigure {
+        device: Some(device),
+        ..LineFigure::of(&model.modelled[device], "seconds per GiB (model)", " s/GiB")
+    };
     line_figure(
         model,
         &format!("modelled-cost-{}", slug(device)),
@@ -45,8 +49,13 @@ fn cost_figure(model: &Model, device: &str) -> Figure {
     )
 }
 
+/// The name of the figure of slowdowns on a device.
+pub(crate) fn slowdown_name(device: &str) -> String {
+    format!("modelled-slowdown-{}", slug(device))
+}
+
 /// The device's name as it is part of a file name.
-fn slug(device: &str) -> String {
+pub(crate) fn slug(device: &str) -> String {
     short(device).to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 

@@ -257,6 +257,7 @@ mod tests {
                 series: Vec::new(),
                 x: Axis { min: 0.0, max: 1000.0, logarithmic: false },
                 y: Axis::from_zero(9.0),
+                has_own_x: false,
                 reference: Some((1.0, "fresh copy")),
                 noise: None,
             };

@@ -3,6 +3,8 @@
 use crate::headline::why_folded;
 use crate::model::Model;
 use crate::panels::Figure;
+use crate::panels_layout::NAME as COST_AND_LAYOUT;
+use crate::panels_modelled::slowdown_name;
 
 /// Figures of measured reading. They are folded if they show no difference.
 const MEASURED: [&str; 2] = ["grep-cost", "slowdown"];
@@ -29,20 +31,22 @@ pub(crate) struct Placed {
 
 /// The figures in the order of the page: the decisive ones, then the folded ones by their headings.
 ///
-/// Decisive figures are a cure, the slowdown on the main device (or else the measured one), the
-/// layout beside the cost, and the convergence to a profile.
+/// Decisive figures are a cure, the slowdown on the first device of each arm (or else the measured
+/// one), the layout beside the cost, and the convergence to a profile.
 pub(crate) fn place(model: &Model, figures: Vec<Figure>) -> Vec<Placed> {
     let why = why_folded(model);
     let is_memory = model.is_wall_of_memory();
+    let first_devices: Vec<String> = model.first_devices().into_iter().map(slowdown_name).collect();
     let main = figures.iter().map(|figure| figure.name.clone()).find(|name| name.starts_with("modelled-slowdown"));
     let placed = |figure: Figure| {
         let name = figure.name.as_str();
         let is_measured = MEASURED.contains(&name) || (is_memory && WALL_TIMES.contains(&name));
         let why = why.filter(|_| is_measured);
         let is_shown = match name {
-            "cures" | "cost-and-layout" | "convergence" => true,
+            "cures" | "convergence" => true,
             "slowdown" => why.is_none(),
-            name => main.as_deref() == Some(name),
+            name if name.starts_with(COST_AND_LAYOUT) => true,
+            name => main.as_deref() == Some(name) || first_devices.iter().any(|first| first == name),
         };
         let shelf = SHELVES.iter().find(|(_, names)| names.iter().any(|known| name.starts_with(known)));
         Placed { shelf: shelf.filter(|_| !is_shown).map(|(heading, _)| *heading), why, figure }

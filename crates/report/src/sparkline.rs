@@ -4,7 +4,7 @@ use senesce_store::{Results, Role};
 
 use crate::{
     devices::short,
-    format::{count, figure},
+    format::{count, figure, list},
     model::{Model, ROLES},
 };
 
@@ -17,11 +17,11 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 /// checkpoints. All lines share one scale, which starts at 1. Cost: linear in the rows.
 pub fn sparklines(results: &Results) -> String {
     let model = Model::compute(results);
-    let (what, lines) = match model.main_device() {
-        Some((device, _, slowdown)) => (format!("modelled for {}", short(device)), slowdown),
-        None => ("measured".to_owned(), &model.slowdown),
-    };
+    let devices: Vec<String> = model.first_devices().into_iter().map(|device| short(device).to_owned()).collect();
+    let what = if devices.is_empty() { "measured".to_owned() } else { format!("modelled for {}", list(&devices)) };
     let values = |arm: &str, role: Role| -> Vec<f64> {
+        let modelled = model.device_of(arm).and_then(|device| model.modelled_slowdown.get(device));
+        let lines = modelled.unwrap_or(&model.slowdown);
         let line = lines.get(&(arm.to_owned(), role));
         line.into_iter().flatten().map(|(_, spread)| spread.median).collect()
     };

@@ -4,7 +4,7 @@ use senesce_store::{Results, Role};
 
 use crate::columns::{align, column_widths};
 use crate::cures::cures_text;
-use crate::devices::{TRACED, VIRTUAL_TIME};
+use crate::devices::{TRACED, VIRTUAL_TIME, short};
 use crate::format::{count, figure, percent};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
@@ -35,7 +35,8 @@ const LAST_OVER_FIRST: &str = "last / first";
 /// Heads of the summary's columns. The modelled slowdown comes first, then the measured one with
 /// its interval and the noise band: narrow screens show the first columns. Wall times of memory
 /// have no columns. Writes/byte are bytes written to the device for each byte of content, from the
-/// first step on. The last column is the checkpoint, in its unit.
+/// first step on. If arms have different modelled devices, a column names them. The last column is
+/// the checkpoint, in its unit.
 pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
     // For disks in virtual time, the model has repetitions, and a figure for every checkpoint with
     // a grep test.
@@ -52,7 +53,11 @@ pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
             }
         }
     }
-    heads.extend(["layout score", "extents/file", "adjacent files", "writes/byte", model.unit.as_str()]);
+    heads.extend(["layout score", "extents/file", "adjacent files", "writes/byte"]);
+    if model.first_devices().len() > 1 {
+        heads.push("model of");
+    }
+    heads.push(model.unit.as_str());
     heads
 }
 
@@ -67,13 +72,17 @@ fn how(device: &str) -> &'static str {
 
 /// The meaning of the columns of cost, as sentences.
 pub(crate) fn note(model: &Model) -> String {
-    let Some((device, ..)) = model.main_device() else { return String::new() };
-    let how = how(device);
-    match (model.virtual_disk(), model.is_wall_of_memory()) {
-        (None, _) => format!("{device}: {how}; not measured"),
-        (_, true) => format!("{device}: {how}; wall times are of memory and say nothing about the disk"),
-        _ => format!("{device}: {how}; wall times are those of the disk, which took its time"),
+    let devices: Vec<String> =
+        model.first_devices().iter().map(|device| format!("{device}: {}", how(device))).collect();
+    if devices.is_empty() {
+        return String::new();
     }
+    let wall = match (model.virtual_disk(), model.is_wall_of_memory()) {
+        (None, _) => "not measured",
+        (_, true) => "wall times are of memory and say nothing about the disk",
+        _ => "wall times are those of the disk, which took its time",
+    };
+    format!("{}; {wall}", devices.join("; "))
 }
 
 /// The meaning of bold and grey slowdowns, as sentences: the rules of [`crate::noise`].
@@ -99,6 +108,7 @@ pub(crate) fn legend(model: &Model) -> String {
 
 /// The summary's rows in the order of [`heads`], by arms in the order of the page.
 pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
+    let several_devices = model.first_devices().len() > 1;
     let mut rows = Vec::new();
     for (arm, _) in &model.arms {
         for role in ROLES {
@@ -118,8 +128,11 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
                 layout(&model.extents_per_file, |extents| figure(extents.median)),
                 layout(&model.adjacent_files_share, |share| percent(share.median)),
                 Cell::plain(writes),
-                Cell::plain(count(pulls)),
             ]);
+            if several_devices {
+                row.push(Cell::plain(model.device_of(arm).map_or("–", short).trim_end_matches(VIRTUAL_TIME)));
+            }
+            row.push(Cell::plain(count(pulls)));
             rows.push(row);
         }
     }
@@ -129,7 +142,8 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
 /// The columns of cost and slowdown.
 fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
     let (wall, none) = (model.grep_cost(), Lines::new());
-    let modelled = model.main_device().map_or((&none, &none), |(_, costs, slowdown)| (costs, slowdown));
+    let of_device = |device: &str| Some((model.modelled.get(device)?, model.modelled_slowdown.get(device)?));
+    let modelled = model.device_of(arm).and_then(of_device).unwrap_or((&none, &none));
     let line = |lines: &Lines| lines.get(&(arm.to_owned(), role)).cloned().unwrap_or_default();
     let noise = model.noise.get(arm).copied();
     let median = |spread: &Spread| figure(spread.median);

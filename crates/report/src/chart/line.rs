@@ -63,6 +63,8 @@ pub(crate) struct LinePanel {
     pub series: Vec<Series>,
     pub x: Axis,
     pub y: Axis,
+    /// Whether other panels of the figure can have other x axes.
+    pub has_own_x: bool,
     /// A reference value for the lines, with its name.
     pub reference: Option<(f64, &'static str)>,
     /// The range of values that noise alone can cause.
@@ -75,7 +77,7 @@ impl Draw for LinePanel {
     }
 
     fn shares_titles(&self) -> (bool, bool) {
-        (true, true)
+        (!self.has_own_x, true)
     }
 
     fn reference(&self) -> Option<&'static str> {

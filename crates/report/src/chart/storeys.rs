@@ -37,7 +37,7 @@ impl Draw for StoreysPanel {
     }
 
     fn shares_titles(&self) -> (bool, bool) {
-        (true, false)
+        (self.upper.shares_titles().0, false)
     }
 
     fn is_upright(&self) -> bool {

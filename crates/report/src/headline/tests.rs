@@ -39,7 +39,7 @@ fn the_modelled_effect_leads_noise_does_not_count() {
         "After 1,000 pulls, xfs takes 12× as long to read as a fresh copy on a modelled HDD 7.2K, btrfs 7.2× (nearly full) \
          and 5.3× (roomy), ext4 1.8× (nearly full) and 1.5× (roomy)."
     );
-    assert_eq!(said[1], "Seconds to read a GiB of the aged tree: xfs 9.00 (nearly full); btrfs 9.00; ext4 9.00.");
+    assert_eq!(said[1], "Seconds to read a GiB of the aged tree: btrfs 9.00 (nearly full); ext4 9.00; xfs 9.00.");
     assert_eq!(said[2], "Modelled from where the blocks are, not measured.");
     assert_eq!(
         said[3],
@@ -193,7 +193,10 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
             *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
         }
     }
-    assert!(headline(&model)[0].ends_with("; not measured at 1,000 pulls: ext4."), "{:?}", headline(&model));
+    // The tests give the volume that is nearly full a cost at this checkpoint, and no fresh copy.
+    let end =
+        "; fresh copy not measured at 1,000 pulls: ext4 (nearly full); not measured at 1,000 pulls: ext4 (roomy).";
+    assert!(headline(&model)[0].ends_with(end), "{:?}", headline(&model));
     let invalid = [Role::Full, Role::Empty].map(|role| (("ext4".to_owned(), role, 1000), "in use".to_owned()));
     model.invalid.extend(invalid);
     let said = headline(&model);
@@ -202,14 +205,15 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
         "After 1,000 pulls, xfs takes 6.6× (nearly full) and 7.3× (roomy) as long to read as a fresh copy on a modelled \
          HDD 7.2K; no valid result at 1,000 pulls: ext4."
     );
-    // No figure of an earlier checkpoint, and no repeated reason.
-    assert!(!said[1..].iter().any(|sentence| sentence.contains("ext4")), "{said:?}");
+    // A valid cost, no figure of an earlier checkpoint, and no repeated reason.
+    assert_eq!(said[1], "Seconds to read a GiB of the aged tree: xfs 9.00 (nearly full); ext4 9.00.");
+    assert!(!said[2..].iter().any(|sentence| sentence.contains("ext4")), "{said:?}");
     let figures = key_figures(&model);
     let shown: Vec<_> =
         figures.iter().map(|figure| (figure.arm.as_str(), factors(figure), figure.is_difference)).collect();
     let expected = [("xfs", "6.6× nearly full, 7.3× roomy", true), ("ext4", "–", false)];
     assert_eq!(shown, expected.map(|(arm, factors, is_difference)| (arm, factors.to_owned(), is_difference)));
-    assert_eq!(figures[1].cost, "no valid result at 1,000 pulls; nearly full 9.00 s/GiB");
+    assert_eq!(figures[1].cost, "9.00 s/GiB nearly full; no valid result at 1,000 pulls");
 }
 
 #[test]
@@ -321,16 +325,39 @@ fn volumes_of_an_arm_have_their_own_reasons() {
     }
     model.invalid.insert(("ext4".to_owned(), Role::Empty, 1000), "in use".to_owned());
     let lead = headline(&model).swap_remove(0);
-    let end = "; no valid result at 1,000 pulls: ext4 (roomy); not measured at 1,000 pulls: ext4 (nearly full).";
+    let end =
+        "; no valid result at 1,000 pulls: ext4 (roomy); fresh copy not measured at 1,000 pulls: ext4 (nearly full).";
     assert!(lead.ends_with(end), "{lead}");
     let (_, arm, factors, cost) = tiles(&model).remove(1);
     assert_eq!((arm.as_str(), factors.as_str()), ("ext4", "– nearly full, – roomy"));
-    // The tests give the volume that is nearly full a cost at this checkpoint.
-    assert_eq!(cost, "roomy: no valid result; nearly full: not measured; nearly full 9.00 s/GiB");
+    assert_eq!(cost, "9.00 s/GiB nearly full; roomy: no valid result; nearly full: fresh copy not measured");
     model.invalid.insert(("ext4".to_owned(), Role::Unaged, 1000), "in use".to_owned());
     let lead = headline(&model).swap_remove(0);
-    let end = "; no valid result at 1,000 pulls: ext4 (roomy); no valid fresh copy at 1,000 pulls: ext4 (nearly full).";
+    let end = "; no valid result at 1,000 pulls: ext4 (roomy); fresh copy invalid at 1,000 pulls: ext4 (nearly full).";
     assert!(lead.ends_with(end), "{lead}");
     let (.., cost) = tiles(&model).remove(1);
-    assert_eq!(cost, "roomy: no valid result; nearly full: no valid fresh copy; nearly full 9.00 s/GiB");
+    assert_eq!(cost, "9.00 s/GiB nearly full; roomy: no valid result; nearly full: fresh copy invalid");
+}
+
+#[test]
+fn arm_with_an_invalid_fresh_copy_keeps_its_costs() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
+    add(&mut model, "ext4", [5.0, 4.0], [1.0, 1.0], N_1, Some(1.1));
+    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
+        for (_, line) in lines.iter_mut().filter(|((arm, _), _)| arm == "ext4") {
+            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
+        }
+    }
+    let costs = model.modelled.get_mut("model: HDD 7.2K").unwrap();
+    let roomy = costs[&("ext4".to_owned(), Role::Full)].clone();
+    costs.insert(("ext4".to_owned(), Role::Empty), roomy);
+    model.invalid.insert(("ext4".to_owned(), Role::Unaged, 1000), "in use".to_owned());
+    let said = headline(&model);
+    assert!(said[0].ends_with("; fresh copy invalid at 1,000 pulls: ext4."), "{}", said[0]);
+    assert!(said[1].contains("ext4 9.00 (nearly full) and 9.00 (roomy)"), "{}", said[1]);
+    let (_, _, factors, cost) = tiles(&model).remove(1);
+    assert_eq!(factors, "–");
+    assert_eq!(cost, "9.00 s/GiB nearly full; 9.00 s/GiB roomy; fresh copy invalid at 1,000 pulls");
 }
