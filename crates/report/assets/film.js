@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-  const { unit, colours, paths: packed, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
-  const { size, range, sideFor, cellsAt, mix, theme, fade } = senesceMap;
+  const { unit, paths: packed, volumes } = JSON.parse(document.getElementById("senesce-maps").textContent);
+  const { size, range, sideFor, cellsAt, mix, theme, places, fade } = senesceMap;
   const frames = [...new Set(volumes.flatMap((volume) => volume.frames.map((frame) => frame.pulls)))].sort((a, b) => a - b);
   const slider = document.getElementById("frame");
   const label = document.getElementById("frame-label");
@@ -143,7 +143,11 @@
   });
   const draw = () => {
     const shownPulls = frames[Number(slider.value)];
-    const blank = theme("--faint"), metadata = theme("--axis");
+    const blank = theme("--faint"), metadata = theme("--axis"), colours = places();
+    const css = (colour) => `rgb(${colour.join(" ")})`;
+    document.querySelector(".film .scale i").style.background = `linear-gradient(90deg, ${colours.map(css).join(", ")})`;
+    const shade = (share) => css(fade(mix(colours, 0.4), share, blank));
+    partly.style.background = `linear-gradient(90deg, ${shade(0)}, ${shade(1)})`;
     label.textContent = `${shownPulls.toLocaleString("en")} ${unit}`;
     for (const { canvas, pullsAt, frames, name, view, part } of shown) {
       const pulls = pullsAt(), frame = frames.get(pulls);
@@ -158,11 +162,12 @@
       canvas.setAttribute("aria-label", `Map, ${name}, after ${pulls} ${unit}. Arrow keys move between cells, plus and minus zoom.`);
     }
   };
-  const kinds = document.getElementById("map-kinds");
+  const kinds = document.getElementById("map-kinds"), partly = document.createElement("i"), partlyEntry = document.createElement("span");
+  partlyEntry.append(partly, "partly filled by files");
   const all = volumes.flatMap((volume) => volume.frames);
   const knowsFree = all.some((frame) => frame.knows_free);
     const names = [["--faint", knowsFree ? "free" : "free or metadata"], ...(knowsFree ? [["--axis", "metadata"]] : []), ["", "no part of the volume"]];
-  kinds.append(...names.map(([colour, text]) => {
+  kinds.append(partlyEntry, ...names.map(([colour, text]) => {
     const entry = document.createElement("span"), patch = document.createElement("i");
     if (colour) patch.style.background = `var(${colour})`;
     else patch.className = "hatch";
@@ -206,7 +211,6 @@
       draw();
     }, 600);
   });
-  document.querySelector(".film .scale i").style.background = `linear-gradient(90deg, ${colours.map((c) => `rgb(${c.join(" ")})`).join(", ")})`;
   showPart("used");
   // The cells of the checkpoint shown, as CSV. A text that a spreadsheet would run as a formula gets an apostrophe.
   const field = (text) => `"${String(text).replace(/^[=+\-@\t\r\n]/, "'$&").replaceAll('"', '""')}"`;

@@ -5,7 +5,7 @@
   const knowsFree = data.free_space !== null;
   const files = new Map(data.map_files.map((file) => [file.number, file]));
   const canvas = document.getElementById("volume-map");
-  const { size, range, sideFor, cellsAt, mix, theme, fade } = senesceMap;
+  const { size, range, sideFor, cellsAt, mix, theme, places, fade } = senesceMap;
   const root = document.documentElement;
   // Cells with files, with what is between near ones; or all cells.
   const GAP = 8;
@@ -26,13 +26,7 @@
     };
     return [channel(0), channel(8), channel(4)];
   };
-  // On dark paper the scale starts lighter, on light paper it ends darker, so that no file looks free.
-  const SCALES = {
-    light: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [82, 180, 86], [222, 184, 8]],
-    dark: [[158, 98, 200], [98, 124, 208], [44, 164, 158], [110, 210, 106], [253, 231, 37]],
-  };
-  const isDark = () => theme("--paper").reduce((sum, channel) => sum + channel, 0) < 384;
-  let TREE = SCALES.light;
+  let TREE = places();
   // None of them is like the grey of free space.
   const HEAT = [[255, 233, 148], [254, 178, 76], [227, 60, 40], [104, 0, 62]];
   // The pieces of the file that fills most of the cell. Extents of the cell would count two whole files as fragments.
@@ -114,7 +108,7 @@
   const view = senesceMap.view(canvas, part.side, { over, pick: (place) => place && !isPinned && choose(...place) });
   const paint = () => {
     const blank = theme("--paper"), other = theme("--axis");
-    TREE = isDark() ? SCALES.dark : SCALES.light;
+    TREE = places();
     const shade = (share) => `rgb(${fade(modes[mode].scale(0.4), share, blank).join(" ")})`;
     partly.querySelector("i").style.background = `linear-gradient(to right, ${shade(0)}, ${shade(1)})`;
     view.paint((point) => {

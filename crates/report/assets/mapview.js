@@ -41,6 +41,13 @@ const senesceMap = (() => {
     const part = position - low;
     return stops[low].map((from, channel) => Math.round(from + (stops[low + 1][channel] - from) * part));
   };
+  // The places in the tree. On dark paper the scale starts lighter, on light paper it ends darker, so that no file looks free.
+  const PLACES = {
+    light: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [82, 180, 86], [222, 184, 8]],
+    dark: [[158, 98, 200], [98, 124, 208], [44, 164, 158], [110, 210, 106], [253, 231, 37]],
+  };
+  const isDark = () => theme("--paper").reduce((sum, channel) => sum + channel, 0) < 384;
+  const places = () => (isDark() ? PLACES.dark : PLACES.light);
   const theme = (name) => {
     const text = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     return [1, 3, 5].map((from) => parseInt(text.slice(from, from + 2), 16));
@@ -128,5 +135,5 @@ const senesceMap = (() => {
     });
     return { paint, draw, zoom, resize };
   };
-  return { size, range, sideFor, cellsAt, mix, theme, fade, view };
+  return { size, range, sideFor, cellsAt, mix, theme, places, fade, view };
 })();

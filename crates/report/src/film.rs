@@ -7,7 +7,6 @@ use senesce_core::Printable;
 use senesce_store::{CellKey, MapRow, Role};
 use serde_json::json;
 
-use crate::chart::PLACE_COLOURS;
 use crate::format::page_json;
 use crate::model::{Model, words};
 
@@ -16,13 +15,13 @@ const METADATA: u8 = 255;
 
 /// The maps as JSON that can stand in a script element; empty without maps.
 ///
-/// Of a volume: the last checkpoint of its plan. Of a checkpoint: bytes of a cell, where the volume ends, the entries of its tree, whether free
-/// space is known, and five bytes for each cell that has anything, in base64. Two are its distance
-/// from the one before (from -1 for the first), the higher byte first. One is the share of files, 1
-/// to 254, or [`METADATA`]. Two are the place in the tree of the file with most of it, 0 to 65,535.
-/// For each cell of files, in `owners`, two bytes of base64: 0, or the number of that file's path
-/// among `paths`, from 1 on; those are sorted, and each says how many letters it shares with the
-/// one before, and the rest.
+/// Of a volume: the last checkpoint of its plan. Of a checkpoint: bytes of a cell, where the volume
+/// ends, the entries of its tree, whether free space is known, and five bytes for each cell that
+/// has anything, in base64. Two are its distance from the one before (from -1 for the first), the
+/// higher byte first. One is the share of files, 1 to 254, or [`METADATA`]. Two are the place in
+/// the tree of the file with most of it, 0 to 65,535. For each cell of files, in `owners`, two
+/// bytes of base64: 0, or the number of that file's path among `paths`, from 1 on; those are
+/// sorted, and each says how many letters it shares with the one before, and the rest.
 pub(crate) fn film(model: &Model) -> String {
     let paths = Paths::of(&model.results.maps);
     let mut films: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -36,7 +35,7 @@ pub(crate) fn film(model: &Model) -> String {
         true => String::new(),
         false => page_json(
             &json!({
-                "unit": model.unit, "colours": PLACE_COLOURS, "paths": paths.shared(), "volumes": volumes,
+                "unit": model.unit, "paths": paths.shared(), "volumes": volumes,
             })
             .to_string(),
         ),
