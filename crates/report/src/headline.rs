@@ -71,9 +71,9 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     sentences
 }
 
-/// The checkpoints of the headline, of all sentences after it and of all key figures. For each plan,
-/// it is the last one that has a slowdown on the first device of its arms. Without a device, it is
-/// the last one that has a measured slowdown.
+/// The checkpoints of the headline, of all sentences after it and of all key figures. For each
+/// plan, it is the last one that has a slowdown on the first device of its arms. Without a device,
+/// it is the last one that has a measured slowdown.
 fn lead_checkpoints<'m>(model: &'m Model) -> Checkpoints<'m> {
     let devices = model.devices().into_iter().filter_map(|device| model.modelled_slowdown.get(device));
     Checkpoints::of(model, &devices.chain([&model.slowdown]).collect::<Vec<_>>())
@@ -218,8 +218,8 @@ pub(crate) fn why_folded(model: &Model) -> Option<&'static str> {
 }
 
 /// The costs of the aged volumes, the cheapest arm first, which can differ from the order of the
-/// slowdowns. Then the bytes that this arm writes, if another arm writes much less. `None` for a
-/// single arm.
+/// slowdowns. Then the bytes that all arms write, if an arm writes much less than the cheapest one.
+/// `None` for a single arm.
 fn absolute_costs(model: &Model, at: &Checkpoints, costs: &Lines) -> Option<String> {
     /// Another arm writes much less if the cheapest arm writes more than this times its bytes.
     const MUCH: f64 = 2.0;
@@ -247,12 +247,14 @@ fn absolute_costs(model: &Model, at: &Checkpoints, costs: &Lines) -> Option<Stri
     let mut fewest: Vec<(&str, f64)> = arms.iter().filter_map(|(arm, _)| Some((*arm, writes(arm)?))).collect();
     fewest.sort_by(|a, b| a.1.total_cmp(&b.1));
     let price = writes(cheapest).zip(fewest.first()).filter(|(own, (_, least))| *own > MUCH * least);
-    let price = price.map_or_else(String::new, |(own, (arm, least))| {
+    let price = price.map_or_else(String::new, |(own, _)| {
+        let others = fewest.iter().filter(|(arm, _)| arm != cheapest);
+        let others: Vec<String> = others.map(|(arm, writes)| format!("{arm} {}", figure(*writes))).collect();
         format!(
-            " {cheapest} ({}) writes {} bytes for each byte of content, {arm} {}.",
+            " {cheapest} ({}) writes {} bytes for each byte of content, {}.",
             words(role),
             figure(own),
-            figure(*least)
+            list(&others)
         )
     });
     Some(format!("Seconds to read a GiB of the aged tree: {}.{price}", all.join("; ")))
@@ -275,10 +277,11 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
         let line = model.adjacent_files_share.get(&(most.arm.to_owned(), role))?;
         Some(line.get(&most.pulls)?.median * 100.0)
     };
-    match most.worst().and_then(|role| share(role).zip(share(Role::Unaged))) {
-        Some((aged, fresh)) if aged + 5.0 < fresh => format!(
-            "{how} ({}: two files that follow each other in a directory are adjacent in {aged:.0}% of cases; in a fresh \
-             copy in {fresh:.0}%).{once}",
+    let shares = |role: Role| Some((words(role), share(role)?, share(Role::Unaged)?));
+    match most.worst().and_then(shares) {
+        Some((volume, aged, fresh)) if aged + 5.0 < fresh => format!(
+            "{how} ({} ({volume}): two files that follow each other in a directory are adjacent in {aged:.0}% of cases; in \
+             a fresh copy in {fresh:.0}%).{once}",
             most.arm
         ),
         _ => format!("{how}.{once}"),
@@ -286,8 +289,8 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
 }
 
 /// The same effect on the other devices, one sentence each. An arm that already has a figure for a
-/// device, by another method, has no second one. `lead` are the figures of the main device; `known`:
-/// see [`further_missing`].
+/// device, by another method, has no second one. `lead` are the figures of the main device;
+/// `known`: see [`further_missing`].
 fn other_devices(model: &Model, lead: &Slowdowns, at: &Checkpoints, known: &[String]) -> Vec<String> {
     let mut shown: Vec<(String, String)> = Vec::new();
     let mut sentences = Vec::new();

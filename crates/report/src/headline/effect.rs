@@ -7,8 +7,9 @@ use crate::model::Model;
 /// `After 1,000 pulls, xfs takes 11× (nearly full) and 12× (roomy) as long to read as a fresh copy
 /// on a modelled HDD 7.2K, btrfs 5.3× and 7.2×; no measurable difference: ext4 (1.0×).`
 ///
-/// The sentence compares states of one checkpoint. An arm of a plan with another last checkpoint has
-/// that checkpoint after its name. The sentence does not name the cause: see [`crate::own_cost`].
+/// The sentence compares states of one checkpoint. An arm of a plan with another last checkpoint
+/// has that checkpoint after its name. The sentence does not name the cause: see
+/// [`crate::own_cost`].
 pub(super) fn effect(model: &Model, slowdowns: &Slowdowns, device: &str) -> String {
     let (slower, others): (Vec<&OfArm>, Vec<&OfArm>) = slowdowns.arms.iter().partition(|arm| arm.is_slower(model));
     let (faster, alike): (Vec<&OfArm>, Vec<&OfArm>) = others.into_iter().partition(|arm| arm.is_faster(model));

@@ -240,6 +240,13 @@ fn cheapest_arm_that_writes_much_says_so() {
         second(&model),
         format!("{order} btrfs (nearly full) writes 12.6 bytes for each byte of content, xfs 1.60.")
     );
+    // All other systems are named, the one that writes least first.
+    add(&mut model, "ext4", [1.5, 1.5], [1.0, 1.0], N_1, Some(1.1));
+    let full = ("ext4".to_owned(), Role::Full);
+    let dear = Spread { count: 1, median: 90.0, ..Spread::default() };
+    model.modelled.get_mut("model: HDD 7.2K").unwrap().insert(full.clone(), [(1000, dear)].into());
+    model.write_amplification_of_all.insert(full, 2.5);
+    assert!(second(&model).ends_with(" for each byte of content, xfs 1.60 and ext4 2.50."), "{}", second(&model));
 }
 
 /// The tiles: device, arm, factors and costs.
@@ -360,4 +367,18 @@ fn arm_with_an_invalid_fresh_copy_keeps_its_costs() {
     let (_, _, factors, cost) = tiles(&model).remove(1);
     assert_eq!(factors, "–");
     assert_eq!(cost, "9.00 s/GiB nearly full; 9.00 s/GiB roomy; fresh copy invalid at 1,000 pulls");
+}
+
+#[test]
+fn layout_of_the_worst_volume_is_named() {
+    let results = Results::default();
+    let mut model = Model::compute(&results);
+    add(&mut model, "xfs", [6.7, 7.0], [1.0, 1.0], N_1, Some(1.1));
+    let share = |median| [(1000, Spread { count: 1, median, ..Spread::default() })].into();
+    for (role, median) in [(Role::Full, 0.339), (Role::Empty, 0.334), (Role::Unaged, 0.716)] {
+        model.adjacent_files_share.insert(("xfs".to_owned(), role), share(median));
+    }
+    let said = headline(&model).into_iter().find(|sentence| sentence.starts_with("Modelled from")).unwrap();
+    let layout = "(xfs (roomy): two files that follow each other in a directory are adjacent in 33% of cases; in a fresh copy in 72%)";
+    assert!(said.contains(layout), "{said}");
 }
