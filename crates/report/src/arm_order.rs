@@ -6,8 +6,8 @@ use crate::model::Model;
 /// The arms with their file systems, the one with the largest effect first.
 ///
 /// The effect of a cure comes before that of age: it is the finding of a run with cures. The effect
-/// of age is the slowdown at the last checkpoint: modelled, or measured without a model. Arms on the
-/// main device come before arms on others. Arms with the same effect are in order of name.
+/// of age is the slowdown at the last checkpoint: modelled, or measured without a model. Arms on
+/// the main device come before arms on others. Arms with the same effect are in order of name.
 pub(crate) fn by_effect(model: &Model) -> Vec<(String, String)> {
     let gains = most_gains(model);
     let devices = model.first_devices();

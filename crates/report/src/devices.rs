@@ -47,8 +47,9 @@ impl Model<'_> {
         self.devices().into_iter().filter(|device| of_arms.contains(device)).collect()
     }
 
-    /// Whether a device has figures of an arm, or of an arm that shares its plan and its device in a
-    /// campaign. The arm then has a place in charts of the device, even if it has no valid figure.
+    /// Whether a device has figures of an arm, or of an arm that shares its plan and its device in
+    /// a campaign. The arm then has a place in charts of the device, even if it has no valid
+    /// figure.
     pub(crate) fn is_on(&self, arm: &str, device: &str) -> bool {
         let group = self.plans.group(arm);
         self.modelled.get(device).is_some_and(|lines| lines.keys().any(|(other, _)| self.plans.group(other) == group))

@@ -7,9 +7,8 @@ use senesce_store::{Results, Role};
 
 use crate::Error;
 use crate::baseline::{self, Baseline};
-use crate::chart::{CLASS_NAMES, PANEL_WIDTH, arm_marker, marker};
+use crate::chart::{CLASS_NAMES, LINE, PANEL_WIDTH, arm_marker, marker};
 use crate::cures;
-use crate::devices::short;
 use crate::film::film;
 use crate::format::{count, escape, figure, page_json};
 use crate::headline::{KeyFigure, headline, key_figures};
@@ -81,7 +80,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         has_wall => !model.is_wall_of_memory(),
         legend => summary::legend(&model),
         unit => model.unit.as_str(),
-        note => short(&summary::note(&model)),
+        note => summary::note(&model).replace("model: ", ""),
         rows => summary::rows(&model).iter().map(|row| page_row(row)).collect::<Vec<_>>(),
         cures => context! {
             note => cures::note(&model),
@@ -125,8 +124,10 @@ fn columns_of_maps(model: &Model) -> usize {
 fn figure_value(model: &Model, placed: &Placed) -> Value {
     let figure = &placed.figure;
     let panels = |panels: &[Panel]| -> Vec<String> { panels.iter().map(page_svg).collect() };
-    let variants = figure.variants.iter().map(|(variant, drawn)| {
-        context! { name => variant.name(), label => variant.label(), panels => panels(drawn) }
+    let drawn: Vec<_> = figure.variants.iter().map(|(variant, drawn)| (variant, panels(drawn))).collect();
+    let has_lines = drawn.iter().flat_map(|(_, panels)| panels).any(|svg| svg.contains(LINE));
+    let variants = drawn.iter().map(|(variant, panels)| {
+        context! { name => variant.name(), label => variant.label(), panels }
     });
     let (arms, roles): (Vec<(String, String)>, &[Role]) = match &figure.legend {
         Legend::Roles(roles) => (Vec::new(), roles),
@@ -155,6 +156,7 @@ fn figure_value(model: &Model, placed: &Placed) -> Value {
         csv => if figure.name == "maps" { "" } else { &figure.csv },
         arms => arms.collect::<Vec<_>>(),
         roles => roles.collect::<Vec<_>>(),
+        has_lines,
         sizes => figure.legend == Legend::Sizes,
         columns => (figure.name == "maps").then(|| columns_of_maps(model)),
         four => figure.variants.iter().any(|(_, panels)| panels.len() == 4),
@@ -183,7 +185,15 @@ fn page_row(row: &[Cell]) -> Vec<Value> {
 }
 
 fn cell_value(cell: &Cell) -> Value {
-    context! { text => cell.text.as_str(), class => cell.class }
+    context! { text => unbroken_note(&cell.text), class => cell.class }
+}
+
+/// A text of a cell whose note in parentheses, `(at 200)`, stays on one line.
+fn unbroken_note(text: &str) -> String {
+    match text.split_once(" (") {
+        Some((figure, note)) => format!("{figure} ({}", note.replace(' ', "\u{a0}")),
+        None => text.to_owned(),
+    }
 }
 
 fn page_svg(panel: &Panel) -> String {

@@ -10,6 +10,7 @@ mod arm_order;
 mod arm_slowdowns;
 mod baseline;
 mod campaign;
+mod captions;
 mod chart;
 mod columns;
 mod convergence;

@@ -5,7 +5,7 @@
 
 use senesce_store::Role;
 
-use crate::format::{figure, list, two_digits};
+use crate::format::{count, figure, list, two_digits};
 use crate::model::{Lines, words};
 use crate::noise::Alike;
 use crate::plans::Plans;
@@ -110,12 +110,17 @@ pub(crate) fn own_changes(
 }
 
 /// The last cost over the first one of a volume: `4.79×`, or a dash if it has one checkpoint.
-pub(crate) fn last_over_first(costs: &Lines, volume: &(String, Role)) -> String {
+/// `1.40× (0 to 200)` if these are not the planned checkpoints, the first and the last one.
+pub(crate) fn last_over_first(costs: &Lines, volume: &(String, Role), planned: (u64, u64)) -> String {
     let ratio = costs.get(volume).and_then(|line| {
         let (first, last) = (line.first_key_value()?, line.last_key_value()?);
-        (first.0 < last.0).then(|| last.1.median / first.1.median)
+        (first.0 < last.0).then(|| ((*first.0, *last.0), last.1.median / first.1.median))
     });
-    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{}×", figure(ratio)))
+    match ratio {
+        None => "–".to_owned(),
+        Some((ends, ratio)) if ends == planned => format!("{}×", figure(ratio)),
+        Some(((first, last), ratio)) => format!("{}× ({} to {})", figure(ratio), count(first), count(last)),
+    }
 }
 
 #[cfg(test)]
@@ -190,11 +195,12 @@ mod tests {
     fn one_checkpoint_has_no_last_over_first() {
         let mut costs = costs("xfs", [1.0, 9.0], [1.0, 1.0]);
         let full = ("xfs".to_owned(), Role::Full);
-        assert_eq!(last_over_first(&costs, &full), "9.00×");
+        assert_eq!(last_over_first(&costs, &full, (0, 100)), "9.00×");
+        assert_eq!(last_over_first(&costs, &full, (0, 200)), "9.00× (0 to 100)");
         for line in costs.values_mut() {
             line.remove(&100);
         }
-        assert_eq!(last_over_first(&costs, &full), "–");
+        assert_eq!(last_over_first(&costs, &full, (0, 100)), "–");
         assert!(own_costs(&[full], (&costs, &slowdown(&costs), &Plans::default()), |_| Alike::fresh(false)).is_empty());
     }
 }

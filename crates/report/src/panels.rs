@@ -2,6 +2,7 @@
 
 use senesce_store::Role;
 
+use crate::captions::Marks;
 use crate::chart::{Draw, Frame};
 use crate::convergence::{convergence_figure, reached_figure};
 use crate::cures::cures_figure;
@@ -120,6 +121,12 @@ const IN_MEMORY: &str = " The volumes were disks in virtual time, for which noth
 const FLOOR: &str = " The thin line is the FUSE floor at the last checkpoint: the same test of the same tree from memory, \
     through the same FUSE adapter. The cost above it is that of the engine and its device.";
 
+/// The meaning of the grey band in panels of measured costs and of their ratios.
+const COST_BAND: &str =
+    " The grey band is the range of the costs of the arm's fresh copies at all checkpoints of this run.";
+const RATIO_BAND: &str = " A ratio inside the grey band shows no difference: the fresh copies of the arm alone vary that \
+    much over the checkpoints of this run (the noise band).";
+
 /// The class with the colour of a part of a profile. No arm and no volume has these colours.
 pub(crate) fn part_class(at: usize) -> String {
     const COLOURS: usize = 4;
@@ -146,12 +153,14 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
         noise: shown_noise(ShownNoise::Ratios),
         roles: aged,
         least: Some(LEAST_SLOWDOWNS),
+        is_ratio: true,
         ..line(
             &model.slowdown,
             if memory { "times a fresh copy (wall, memory)" } else { "times the cost of a fresh copy" },
             "×",
         )
     };
+    let (of_cost, of_ratio) = (Marks::of(model, &cost), Marks::of(model, &slowdown));
     let fullness = LineFigure {
         limit: Some(100.0),
         reference: model.asked_fullness().map(|percent| (percent, "requested")),
@@ -168,10 +177,11 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Cost of reading the tree",
             &cost,
             &[shared, own, log],
-            "Wall time of reading the whole tree with a cold cache, per GiB of allocated size. Points are medians of the \
-             repetitions, bars their bootstrap 95% intervals, small dots the repetitions. Rings are outliers (beyond \
-             Tukey's fences), which count like all others. A cross marks an invalid cell. The grey band is the range of the costs of the arm's \
-             fresh copies at all checkpoints of this run.",
+            &format!(
+                "Wall time of reading the whole tree with a cold cache, per GiB of allocated size.{}{}",
+                of_cost.of_repetitions(),
+                if of_cost.noise { COST_BAND } else { "" }
+            ),
         )
         .with(floor),
         line_figure(
@@ -180,9 +190,12 @@ pub(crate) fn figures(model: &Model) -> Vec<Figure> {
             "Slowdown against a fresh copy",
             &slowdown,
             &[shared, own],
-            "Cost of reading the aged tree over that of the same tree copied to a fresh file system, at the same checkpoint: \
-             ratio of medians, with its bootstrap 95% interval. A ratio inside the grey band shows no difference: the fresh \
-             copies of the arm alone vary that much over the checkpoints of this run (the noise band).",
+            &format!(
+                "Cost of reading the aged tree over that of the same tree copied to a fresh file system, at the same \
+                 checkpoint{}.{}",
+                if of_ratio.intervals { ": ratio of medians, with its bootstrap 95% interval" } else { "" },
+                if of_ratio.noise { RATIO_BAND } else { "" }
+            ),
         ),
         layout_figure(model),
         trace_figures(model),

@@ -6,7 +6,7 @@ use crate::devices::short;
 use crate::format::figure;
 use crate::model::{Lines, Model, ROLES, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant};
-use crate::panels_lines::{LineFigure, arm_panels, line_panels, two_points};
+use crate::panels_lines::{LineFigure, arm_panels, ending, line_panels};
 use crate::panels_modelled::slug;
 
 /// A measure of layout: title, unit, its lines, the least range of its axis.
@@ -88,7 +88,7 @@ fn cost_and_layout_figure(model: &Model, device: Option<&str>) -> Figure {
         caption: format!(
             "Above: the cost of a cold read of the whole tree, per GiB of allocated size.{} {below} Both charts have the same \
              x axis, so you can compare cost and layout of a volume.",
-            two_points(cost.lines)
+            ending(model, &[&cost])
         ),
         legend: Legend::Roles(ROLES.to_vec()),
         csv: lines_csv(&[(cost.y_label, cost.lines), (layout.y_label, layout.lines)]),

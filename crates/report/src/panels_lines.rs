@@ -36,6 +36,8 @@ pub(crate) struct LineFigure<'m> {
     pub least: Option<(f64, f64)>,
     /// The device of the figures: arms on other devices have no panel. `None` for all arms.
     pub device: Option<&'m str>,
+    /// Whether the figures are ratios to a fresh copy. An invalid fresh copy makes them invalid.
+    pub is_ratio: bool,
 }
 
 impl<'m> LineFigure<'m> {
@@ -53,7 +55,21 @@ impl<'m> LineFigure<'m> {
             limit: None,
             least: None,
             device: None,
+            is_ratio: false,
         }
+    }
+
+    /// The line of a volume.
+    fn series(&self, model: &Model, arm: &str, role: Role) -> Series {
+        let mut of_volume = series(model, self.lines, arm, role);
+        if self.is_ratio && role != Role::Unaged {
+            let fresh = series(model, self.lines, arm, Role::Unaged).invalid.into_iter();
+            let is_known = |at: u64| of_volume.invalid.iter().any(|(known, _)| *known == at);
+            let fresh: Vec<_> = fresh.filter(|(at, _)| !is_known(*at)).collect();
+            of_volume.invalid.extend(fresh.into_iter().map(|(at, why)| (at, format!("fresh copy: {why}"))));
+            of_volume.invalid.sort();
+        }
+        of_volume
     }
 }
 
@@ -70,24 +86,51 @@ pub(crate) fn line_figure(
     Figure {
         name: name.to_owned(),
         title: title.to_owned(),
-        caption: format!("{caption}{}", two_points(figure.lines)),
+        caption: format!("{caption}{}", ending(model, &[figure])),
         legend: Legend::Roles(figure.roles.to_vec()),
         csv: lines_csv(&[(figure.y_label, figure.lines)]),
         variants: variants.iter().map(draw).collect(),
     }
 }
 
-/// The sentence for a caption if no line joins the points of a figure, because each volume has only
-/// two; else empty.
-pub(crate) fn two_points(lines: &Lines) -> &'static str {
-    let is_short = lines.values().all(|line| line.len() <= 2) && lines.values().any(|line| line.len() == 2);
-    match is_short {
-        true => {
+/// The last sentences of the caption of these drawings: about crosses, and about missing lines.
+pub(crate) fn ending(model: &Model, drawings: &[&LineFigure]) -> String {
+    let first = |sentence: fn(&Model, &LineFigure) -> &'static str| {
+        let mut sentences = drawings.iter().map(|figure| sentence(model, figure));
+        sentences.find(|sentence| !sentence.is_empty()).unwrap_or_default()
+    };
+    format!("{}{}", first(crosses), first(two_points))
+}
+
+/// The sentence for a caption if no line joins the points of a volume, because it has only two
+/// checkpoints; else empty.
+fn two_points(model: &Model, figure: &LineFigure) -> &'static str {
+    let (joined, loose): (Vec<Series>, Vec<Series>) = drawn_series(model, figure).partition(Series::is_joined);
+    match (loose.iter().any(|series| series.points.len() == 2), joined.is_empty()) {
+        (false, _) => "",
+        (true, true) => {
             " Each volume has two checkpoints with this figure. No line joins them, because the course between them is not \
              known."
         }
-        false => "",
+        (true, false) => " No line joins the points of a volume that has only two checkpoints with this figure.",
     }
+}
+
+/// The sentence for a caption if the figure has a cross; else empty.
+fn crosses(model: &Model, figure: &LineFigure) -> &'static str {
+    let has_cross = drawn_series(model, figure).any(|series| !series.invalid.is_empty());
+    if has_cross { " A cross on the x axis marks an invalid cell, which has no value." } else { "" }
+}
+
+/// All series of the panels of a figure.
+pub(crate) fn drawn_series<'f>(model: &'f Model, figure: &'f LineFigure) -> impl Iterator<Item = Series> + 'f {
+    arms(model, figure).flat_map(move |arm| figure.roles.iter().map(move |role| figure.series(model, arm, *role)))
+}
+
+/// The arms that have a panel.
+fn arms<'f>(model: &'f Model, figure: &'f LineFigure) -> impl Iterator<Item = &'f str> + 'f {
+    let has_panel = |arm: &&str| figure.device.is_none_or(|device| model.is_on(arm, device));
+    model.arms.iter().map(|(arm, _)| arm.as_str()).filter(has_panel)
 }
 
 /// The minimum range of an axis of slowdowns.
@@ -121,14 +164,14 @@ pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -
         return Vec::new();
     }
     let shared = y_axis(figure, figure.lines.values().flat_map(|line| line.values()), variant);
-    let panel = |(arm, _): &(String, String)| {
+    let panel = |arm: &str| {
         let of_arm = figure.lines.iter().filter(|((name, _), _)| name == arm).flat_map(|(_, line)| line.values());
         let y = if variant == Variant::Own { y_axis(figure, of_arm, variant) } else { shared };
-        let series = figure.roles.iter().map(|role| series(model, figure.lines, arm, *role));
+        let series = figure.roles.iter().map(|role| figure.series(model, arm, *role));
         // A value of 0 has no place on a logarithmic axis, so such an axis is linear.
         let y_label = if y.logarithmic { figure.y_label } else { figure.y_label.trim_end_matches(", logarithmic") };
         let panel = LinePanel {
-            title: arm.clone(),
+            title: arm.to_owned(),
             x_unit: model.unit.clone(),
             x_label: model.x_title.clone(),
             y_label,
@@ -147,15 +190,16 @@ pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -
                 ShownNoise::Ratios => Some(noise.ratios()),
             }),
         };
-        (arm.clone(), panel)
+        (arm.to_owned(), panel)
     };
-    let has_panel = |(arm, _): &&(String, String)| figure.device.is_none_or(|device| model.is_on(arm, device));
-    model.arms.iter().filter(has_panel).map(panel).collect()
+    arms(model, figure).map(panel).collect()
 }
 
 pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s Spread>, variant: Variant) -> Axis {
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut least_median = f64::INFINITY;
     for spread in spreads {
+        least_median = least_median.min(spread.median);
         // Outliers are among the extremes only if they are shown.
         let shown = || [spread.low, spread.high].into_iter().chain(spread.outliers.iter().copied());
         min = shown().fold(min, f64::min);
@@ -171,7 +215,7 @@ pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s 
         (min, max) = (min.min(low), max.max(high));
     }
     if variant == Variant::Logarithmic && min > 0.0 {
-        return Axis::logarithmic(min, max);
+        return above_the_edge(Axis::logarithmic(min, max), least_median);
     }
     if figure.from_zero {
         return Axis::from_zero(max);
@@ -180,6 +224,19 @@ pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s 
         // Space below, so that noise of a flat line at the limit does not fill the panel.
         Some(limit) => Axis::between(min.min(limit / 2.0), limit.max(max)),
         None => Axis::between(min.min(1.0), max.max(min + 0.05)),
+    }
+}
+
+/// A logarithmic axis that starts lower if the smallest median would otherwise be near its lower
+/// end, where a reader overlooks it: a decade lower, or the next round number on an axis of few
+/// decades.
+fn above_the_edge(axis: Axis, least_median: f64) -> Axis {
+    const NEAR: f64 = 0.1;
+    const MANY: f64 = 100.0;
+    match axis.position(least_median) < NEAR {
+        true if axis.max / axis.min >= MANY => Axis::logarithmic(axis.min / 10.0, axis.max),
+        true => Axis::logarithmic(axis.min * 0.99, axis.max),
+        false => axis,
     }
 }
 
@@ -214,5 +271,19 @@ mod tests {
         assert_eq!(axis(&slowdown, spread(0.93, 7.6)), (0.0, 8.0));
         let score = LineFigure { from_zero: false, limit: Some(1.0), ..LineFigure::of(&lines, "score", "") };
         assert_eq!(axis(&score, spread(0.96, 1.0)), (0.5, 1.0));
+    }
+
+    #[test]
+    fn low_medians_are_above_the_edge_of_a_logarithmic_axis() {
+        let lines = Lines::new();
+        let figure = LineFigure::of(&lines, "time per step, logarithmic", " s");
+        let axis = |median, low, high| {
+            let spread = Spread { count: 5, median, low, high, ..Spread::default() };
+            let axis = y_axis(&figure, [spread].iter(), Variant::Logarithmic);
+            (axis.min, axis.max)
+        };
+        assert_eq!(axis(0.001, 0.001, 2.0), (1e-4, 2.0));
+        assert_eq!(axis(0.02, 0.001, 2.0), (1e-3, 2.0), "only an outlier is at the edge");
+        assert_eq!(axis(20.0, 20.0, 50.0), (10.0, 50.0), "few decades");
     }
 }

@@ -2,12 +2,13 @@
 
 use senesce_store::Role;
 
+use crate::captions::Marks;
 use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
 use crate::csv::{Csv, exact, lines_csv};
 use crate::devices::short;
 use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES, words};
 use crate::panels::{Figure, Legend, Panel, Variant};
-use crate::panels_lines::{LineFigure, line_panels, series, x_axis, y_axis};
+use crate::panels_lines::{LineFigure, ending, line_panels, series, x_axis, y_axis};
 
 const AGED: &[Role] = &[Role::Full, Role::Empty];
 
@@ -163,22 +164,31 @@ pub(crate) fn step_figure(model: &Model) -> Figure {
             lines_of(&costs.rate_with_sync, "MiB written per second, with sync, logarithmic", " MiB/s", AGED),
         ),
     ];
+    let marks = drawings.iter().map(|(.., figure)| Marks::of(model, figure)).fold(Marks::default(), Marks::and);
     let draw = |(name, label, figure): (&'static str, &'static str, LineFigure)| {
         (Variant::Choice { name, label }, line_panels(model, &title, &figure, Variant::Logarithmic))
     };
     Figure {
         name: "write-cost".to_owned(),
         caption: format!(
-            "Time and content of a counted step ({}): medians over the steps since the previous checkpoint; bars are the \
-             95% intervals of the medians, and rings are outliers. Without sync: the wall time of the file operations. With \
-             sync: also that of fsync and syncfs in the step and after it. For the git binary: its whole wall time.{}",
+            "Time and content of a counted step ({}): medians over the steps since the previous checkpoint, so the first \
+             checkpoint has none.{}{} Without sync: the wall time of the file operations. With sync: also that of fsync and \
+             syncfs in the step and after it. For the git binary: its whole wall time.{}{}",
             model.unit,
+            if marks.intervals { " Bars are the 95% intervals of the medians." } else { "" },
+            match (marks.samples, marks.outliers) {
+                (true, true) => " Small dots are single steps, and rings are outliers.",
+                (true, false) => " Small dots are single steps.",
+                (false, true) => " Rings are outliers.",
+                (false, false) => "",
+            },
             if costs.disk_seconds.is_empty() {
                 ""
             } else {
                 " Time of the disk: how long the disk in virtual time was busy during the step and the syncfs after it. \
                  Data that stays in memory is written later and is not included."
-            }
+            },
+            ending(model, &drawings.each_ref().map(|(.., figure)| figure))
         ),
         legend: Legend::Roles(AGED.to_vec()),
         csv: lines_csv(&drawings.each_ref().map(|(_, label, figure)| (*label, figure.lines))),

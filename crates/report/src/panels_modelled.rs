@@ -19,6 +19,7 @@ fn slowdown_figure(model: &Model, device: &str) -> Figure {
         roles: &ROLES[..2],
         least: Some(LEAST_SLOWDOWNS),
         device: Some(device),
+        is_ratio: true,
         ..LineFigure::of(&model.modelled_slowdown[device], "times a fresh copy (model)", "×")
     };
     line_figure(

@@ -38,7 +38,8 @@ impl Plans {
         self.of_arms.get(arm).map_or("", |(plan, _)| plan)
     }
 
-    /// The plan and the device of an arm in its campaign. Arms that share both are on equal devices.
+    /// The plan and the device of an arm in its campaign. Arms that share both are on equal
+    /// devices.
     pub(crate) fn group(&self, arm: &str) -> (&str, &str) {
         self.of_arms.get(arm).map_or(("", ""), |(plan, device)| (plan, device))
     }

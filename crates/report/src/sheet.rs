@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::chart::{CLASS_NAMES, Frame, PANEL_WIDTH, PLACE_COLOURS, arm_marker, marker};
+use crate::chart::{CLASS_NAMES, Frame, LINE, PANEL_WIDTH, PLACE_COLOURS, arm_marker, marker};
 use crate::figures::light_css;
 use crate::format::escape;
 use crate::model::words;
@@ -107,15 +107,18 @@ impl Sheet {
     pub(crate) fn draw(&self, figure: &Figure, variant: Variant, panels: &[Panel]) -> String {
         let has_end_labels = self.frames.iter().all(|frame| frame.has_end_labels);
         let reference = panels.iter().find_map(|panel| panel.drawing.reference()).filter(|_| !has_end_labels);
-        let legend = legend(&figure.legend, self.width, reference);
+        let drawn: Vec<String> =
+            panels.iter().zip(&self.frames).map(|(panel, frame)| panel.drawing.draw(frame)).collect();
+        let has_lines = drawn.iter().any(|svg| svg.contains(LINE));
+        let legend = legend(&figure.legend, self.width, reference, has_lines);
         let rise = if self.has_title { 0.0 } else { TITLE };
         let head = HEAD + (legend.1 - 1.0) * 20.0 - rise;
         let (mut body, mut top) = (String::new(), head + 8.0);
-        for (panels, frames) in panels.chunks(self.columns).zip(self.frames.chunks(self.columns)) {
+        let rows = panels.chunks(self.columns).zip(self.frames.chunks(self.columns));
+        for ((panels, frames), drawn) in rows.zip(drawn.chunks(self.columns)) {
             let mut x = MARGIN;
             let mut height: f64 = 0.0;
-            for (panel, frame) in panels.iter().zip(frames) {
-                let svg = panel.drawing.draw(frame);
+            for ((panel, frame), svg) in panels.iter().zip(frames).zip(drawn) {
                 let _ = write!(body, r#"<g transform="translate({x:.1},{top:.1})">{svg}</g>"#);
                 x += frame.width + self.gaps.0;
                 height = height.max(panel.drawing.height(frame));
@@ -140,8 +143,9 @@ impl Sheet {
     }
 }
 
-/// The legend's elements, and its number of lines. `reference` names the dotted line of the panels.
-fn legend(legend: &Legend, width: f64, reference: Option<&str>) -> (String, f64) {
+/// The legend's elements, and its number of lines. `reference` names the dotted line of the panels;
+/// `has_lines` is whether lines join their points.
+fn legend(legend: &Legend, width: f64, reference: Option<&str>, has_lines: bool) -> (String, f64) {
     let (mut svg, mut marks) = (String::new(), String::new());
     let per_line = (width / ENTRY).floor().max(1.0) as usize;
     let place = |at: usize| (MARGIN + (at % per_line) as f64 * ENTRY, 50.0 + (at / per_line) as f64 * 20.0);
@@ -179,9 +183,12 @@ fn legend(legend: &Legend, width: f64, reference: Option<&str>) -> (String, f64)
         Legend::Places => return places(width),
     }
     entries.extend(reference.map(|name| ("reference".to_owned(), name)));
+    // Without lines, a volume of a figure of arms would have no mark.
+    let is_volumes = matches!(legend, Legend::Roles(_));
     for (at, (classes, name)) in entries.iter().enumerate().filter(|(_, (_, name))| !name.is_empty()) {
         let (x, y) = place(at);
-        svg.push_str(&legend_line(x, y, classes, name));
+        let has_line = has_lines || !is_volumes || classes == "reference";
+        svg.push_str(&legend_line(x, y, if has_line { classes } else { "" }, name));
     }
     (svg + &marks, lines(entries.len()) as f64)
 }
@@ -212,13 +219,17 @@ fn square(class: &str, x: f64, y: f64, name: &str) -> String {
     )
 }
 
-/// A line in the style of these classes, and its name.
+/// A line in the style of these classes, none without a class, and its name.
 fn legend_line(x: f64, y: f64, classes: &str, name: &str) -> String {
     let (end, text, base, name) = (x + 26.0, x + 32.0, y + 4.0, escape(name));
-    let line = if classes == "reference" { "reference" } else { "line" };
-    format!(
-        r#"<g class="series {classes}"><line class="{line}" x1="{x}" x2="{end}" y1="{y}" y2="{y}"/></g><text class="tick" x="{text}" y="{base}">{name}</text>"#
-    )
+    let line = match classes {
+        "" => String::new(),
+        classes => {
+            let line = if classes == "reference" { "reference" } else { "line" };
+            format!(r#"<g class="series {classes}"><line class="{line}" x1="{x}" x2="{end}" y1="{y}" y2="{y}"/></g>"#)
+        }
+    };
+    format!(r#"{line}<text class="tick" x="{text}" y="{base}">{name}</text>"#)
 }
 
 #[cfg(test)]
@@ -235,7 +246,7 @@ mod tests {
         let roles = vec![Role::Full, Role::Empty, Role::Unaged];
         for kind in [Legend::Arms(arms, roles.clone()), Legend::Roles(roles), Legend::Sizes, Legend::Places] {
             for width in [400.0, 788.0, 1176.0] {
-                let (svg, lines) = legend(&kind, width, Some("asked"));
+                let (svg, lines) = legend(&kind, width, Some("asked"), true);
                 let number = |text: &str| text.split('"').next().unwrap().parse::<f64>().unwrap();
                 let right = svg.split(" x=\"").skip(1).map(number).fold(0.0, f64::max);
                 assert!(right + 70.0 < width, "{right} of {width}");

@@ -16,8 +16,8 @@ use crate::warnings::warnings;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub text: String,
-    /// The CSS class: `strong` for a difference beyond chance and noise, `muted` for no difference;
-    /// else empty.
+    /// The CSS class: `strong` for a difference beyond chance and noise, `muted` for no difference,
+    /// `unbroken` for a text on one line; else empty.
     pub class: &'static str,
 }
 
@@ -27,6 +27,8 @@ impl Cell {
     }
 }
 
+/// The class of an interval with its repetitions: a line break between them makes a row high.
+const UNBROKEN: &str = "unbroken";
 /// The class of a measured ratio that is not shown.
 const TOO_NOISY: &str = "too-noisy";
 /// The head of a volume's last cost over its own first one.
@@ -130,7 +132,8 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
                 Cell::plain(writes),
             ]);
             if several_devices {
-                row.push(Cell::plain(model.device_of(arm).map_or("–", short).trim_end_matches(VIRTUAL_TIME)));
+                let device = model.device_of(arm).map_or("–", short).trim_end_matches(VIRTUAL_TIME);
+                row.push(Cell { text: device.to_owned(), class: UNBROKEN });
             }
             row.push(Cell::plain(count(pulls)));
             rows.push(row);
@@ -152,7 +155,8 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
         Cell::plain(first.unwrap_or_else(|| "–".to_owned()))
     };
     let cost = |lines: &Lines| Cell::plain(last(&line(lines), pulls, median));
-    let of_own_start = |lines: &Lines| Cell::plain(last_over_first(lines, &(arm.to_owned(), role)));
+    let planned = (model.plans.ends(arm).map_or(0, |(first, _)| first), pulls);
+    let of_own_start = |lines: &Lines| Cell::plain(last_over_first(lines, &(arm.to_owned(), role), planned));
     let slowdown = |lines: &Lines, class: &dyn Fn(&Spread, Option<Noise>) -> &'static str| match role {
         Role::Unaged => Cell::default(),
         _ => {
@@ -177,7 +181,7 @@ fn costs(model: &Model, arm: &str, role: Role, pulls: u64) -> Vec<Cell> {
     };
     let sure = |lines: &Lines| {
         let ratio = line(lines).last_key_value().map(|(_, ratio)| interval(ratio, model.planned_repetitions()));
-        Cell::plain(ratio.unwrap_or_default())
+        Cell { text: ratio.unwrap_or_default(), class: UNBROKEN }
     };
     let band = match role {
         Role::Unaged => Cell::default(),

@@ -20,8 +20,16 @@ const TICK_WIDTH: f64 = 36.0;
 const SAMPLES: usize = 30;
 /// The least distance between labels at the ends of lines, px.
 const LABEL_STEP: f64 = 14.0;
-/// Half of the width of the word `invalid`, px.
-const WORD: f64 = 18.0;
+/// The width of the word `invalid`, px.
+const WORD: f64 = 36.0;
+/// From the cross of an invalid cell to this word, px.
+const BESIDE: f64 = 7.0;
+/// Between the crosses of two volumes, px.
+const CROSS_STEP: f64 = 8.0;
+/// Two marks that are nearer to each other cover each other, px.
+const MARK: f64 = 4.5;
+/// Between two such marks, px.
+const MARK_STEP: f64 = 5.0;
 /// The largest distance of a label from its point without a line between them, px.
 const NEAR: f64 = 5.0;
 /// Longer names have small letters.
@@ -49,6 +57,25 @@ pub(crate) struct Series {
     pub invalid: Vec<(u64, String)>,
 }
 
+impl Series {
+    /// Whether lines join neighbouring points. A line between the only two checkpoints would
+    /// suggest a course that is not known.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.points.len() + self.invalid.len() > 2
+    }
+
+    /// The point of a checkpoint.
+    fn at(&self, pulls: u64) -> Option<&Point> {
+        self.points.binary_search_by_key(&pulls, |point| point.pulls).ok().map(|at| &self.points[at])
+    }
+
+    /// The last checkpoint, valid or not.
+    fn last_checkpoint(&self) -> Option<u64> {
+        let points = self.points.iter().map(|point| point.pulls);
+        points.chain(self.invalid.iter().map(|(pulls, _)| *pulls)).max()
+    }
+}
+
 /// One panel.
 #[derive(Clone, Debug)]
 pub(crate) struct LinePanel {
@@ -73,7 +100,7 @@ pub(crate) struct LinePanel {
 
 impl Draw for LinePanel {
     fn draw(&self, frame: &Frame) -> String {
-        Place { panel: self, frame }.draw()
+        Place::of(self, frame).draw()
     }
 
     fn shares_titles(&self) -> (bool, bool) {
@@ -89,6 +116,8 @@ impl Draw for LinePanel {
 struct Place<'p> {
     panel: &'p LinePanel,
     frame: &'p Frame,
+    /// The smallest distance between two checkpoints, px.
+    least_gap: f64,
 }
 
 impl std::ops::Deref for Place<'_> {
@@ -99,7 +128,18 @@ impl std::ops::Deref for Place<'_> {
     }
 }
 
-impl Place<'_> {
+impl<'p> Place<'p> {
+    fn of(panel: &'p LinePanel, frame: &'p Frame) -> Self {
+        let points = panel.series.iter().flat_map(|series| &series.points);
+        let mut checkpoints: Vec<u64> = points.map(|point| point.pulls).collect();
+        checkpoints.sort_unstable();
+        checkpoints.dedup();
+        let mut place = Self { panel, frame, least_gap: f64::INFINITY };
+        let gap = |pair: &[u64]| place.x(pair[1]) - place.x(pair[0]);
+        place.least_gap = checkpoints.windows(2).map(gap).fold(f64::INFINITY, f64::min);
+        place
+    }
+
     fn draw(&self) -> String {
         let mut svg = String::new();
         self.frame.draw_title(&mut svg, &self.title);
@@ -185,23 +225,19 @@ impl Place<'_> {
             }
             stretches.last_mut().expect("there is always one stretch").push(point);
         }
-        // A line between only two points would suggest a course that is not known.
-        let is_known = series.points.len() > 2;
-        for stretch in stretches.iter().filter(|stretch| is_known && stretch.len() > 1) {
-            let path: Vec<_> = stretch
-                .iter()
-                .map(|point| format!("{:.1},{:.1}", self.x(point.pulls), self.y(point.spread.median)))
-                .collect();
+        for stretch in stretches.iter().filter(|stretch| series.is_joined() && stretch.len() > 1) {
+            let place = |point: &&Point| format!("{:.1},{:.1}", self.x_of(series, point), self.y(point.spread.median));
+            let path: Vec<_> = stretch.iter().map(place).collect();
             let _ = write!(svg, r#"<polyline class="line" points="{}"/>"#, path.join(" "));
         }
         for point in &series.points {
-            let (x, y) = (self.x(point.pulls), self.y(point.spread.median));
+            let (x, y) = (self.x_of(series, point), self.y(point.spread.median));
             if point.spread.count > 1 {
                 let (low, high) = (self.y(point.spread.low), self.y(point.spread.high));
                 let _ = write!(svg, r#"<line class="whisker" x1="{x:.1}" x2="{x:.1}" y1="{low:.1}" y2="{high:.1}"/>"#);
             }
             // Each repetition is a dot. Each volume has a column of them. Outliers have rings.
-            if (2..=SAMPLES).contains(&point.spread.values.len()) {
+            if has_samples(&point.spread) {
                 let x = x + match series.role {
                     Role::Full | Role::CuredFull => -4.5,
                     Role::Empty | Role::CuredEmpty => 0.0,
@@ -217,7 +253,7 @@ impl Place<'_> {
             svg.push_str(&arm_marker(&series.colour, x, y).unwrap_or_else(|| marker(series.role, x, y)));
         }
         for (pulls, _) in &series.invalid {
-            let (x, y) = (self.x(*pulls), self.frame.base() - cross_rise(series.role));
+            let (x, y) = (self.cross_x(series.role, *pulls), self.frame.base());
             let (left, right, top, bottom) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
             let _ = write!(
                 svg,
@@ -227,30 +263,80 @@ impl Place<'_> {
         svg.push_str("</g>");
     }
 
-    /// Draws `invalid` above the crosses of a checkpoint, because their height is not a value.
+    /// Draws `invalid` beside the crosses of a checkpoint, on the side that has space.
     fn draw_invalid(&self, svg: &mut String) {
-        let mut rises: BTreeMap<u64, f64> = BTreeMap::new();
-        for series in &self.series {
-            for (pulls, _) in &series.invalid {
-                let rise = rises.entry(*pulls).or_default();
-                *rise = rise.max(cross_rise(series.role));
-            }
+        let mut ends: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for (pulls, x) in self
+            .series
+            .iter()
+            .flat_map(|series| series.invalid.iter().map(|(pulls, _)| (*pulls, self.cross_x(series.role, *pulls))))
+        {
+            let ends = ends.entry(pulls).or_insert((x, x));
+            *ends = (ends.0.min(x), ends.1.max(x));
         }
-        for (pulls, rise) in rises {
-            let (x, y) = (self.x(pulls), self.frame.base() - rise - 7.0);
-            let anchor = match x {
-                x if x < LEFT + WORD => "start",
-                x if x > self.right() - WORD => "end",
-                _ => "middle",
+        for (left, right) in ends.into_values() {
+            let (x, anchor) = match right + BESIDE + WORD > self.right() {
+                true => (left - BESIDE, "end"),
+                false => (right + BESIDE, "start"),
             };
+            let y = self.frame.base() - 4.0 - self.low_curves((left - WORD - BESIDE, right + WORD + BESIDE));
             let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">invalid</text>"#);
         }
     }
 
+    /// Top and bottom of the marks of a point: median, interval and outliers.
+    fn ends(&self, spread: &Spread) -> (f64, f64) {
+        let drawn = || [spread.low, spread.high, spread.median].into_iter().chain(spread.outliers.iter().copied());
+        let heights = || drawn().map(|value| self.y(value));
+        (heights().fold(f64::INFINITY, f64::min), heights().fold(f64::NEG_INFINITY, f64::max))
+    }
+
+    /// The height of what is drawn just above the x axis between two places, px, so that a word can
+    /// be above it.
+    fn low_curves(&self, (left, right): (f64, f64)) -> f64 {
+        const WORD_HEIGHT: f64 = 14.0;
+        let (mut height, base): (f64, f64) = (0.0, self.frame.base());
+        for pair in self.series.iter().flat_map(|series| series.points.windows(2)) {
+            let ((from, to), [a, b]) = ((self.x(pair[0].pulls), self.x(pair[1].pulls)), [&pair[0], &pair[1]]);
+            let heights = [a, b].map(|point| base - self.y(point.spread.median));
+            if from <= right && to >= left && heights.iter().any(|height| *height < WORD_HEIGHT) {
+                height = heights.into_iter().filter(|height| *height < WORD_HEIGHT).fold(height, f64::max);
+            }
+        }
+        height
+    }
+
+    /// The x place of the cross of an invalid cell. Its y place is the x axis, because it has no
+    /// value. Crosses of several volumes are beside each other.
+    fn cross_x(&self, role: Role, pulls: u64) -> f64 {
+        let is_invalid = |series: &&Series| series.invalid.iter().any(|(at, _)| *at == pulls);
+        let roles: Vec<Role> = self.series.iter().filter(is_invalid).map(|series| series.role).collect();
+        let at = roles.iter().position(|other| *other == role).unwrap_or(0);
+        self.x(pulls) + (at as f64 - (roles.len() as f64 - 1.0) / 2.0) * CROSS_STEP
+    }
+
+    /// The x place of a point. Points of several series that would cover each other are beside each
+    /// other.
+    fn x_of(&self, series: &Series, point: &Point) -> f64 {
+        let (top, bottom) = self.ends(&point.spread);
+        let is_near = |other: &&Series| {
+            let ends = other.at(point.pulls).map(|other| self.ends(&other.spread));
+            ends.is_some_and(|(other_top, other_bottom)| other_top < bottom + MARK && top < other_bottom + MARK)
+        };
+        let near = || self.series.iter().filter(is_near);
+        let (at, count) = (near().position(|other| std::ptr::eq(other, series)).unwrap_or(0), near().count());
+        let step = MARK_STEP.min(self.least_gap / (count as f64 + 1.0));
+        let (x, width) = (self.x(point.pulls), (count as f64 - 1.0) * step);
+        // Left of the axis are the numbers of its ticks.
+        (x - width / 2.0).max(LEFT) + at as f64 * step
+    }
+
     fn draw_end_labels(&self, svg: &mut String) {
         let mut labels: Vec<(f64, String, String)> = Vec::new();
+        let end = self.series.iter().filter_map(Series::last_checkpoint).max();
         for series in &self.series {
-            if let Some(last) = series.points.last() {
+            // A curve that does not reach the end of the others has no name there.
+            if let Some(last) = series.points.last().filter(|last| Some(last.pulls) == end) {
                 let small = if series.label.chars().count() > LETTERS { "small-label " } else { "" };
                 let class = format!(r#"class="end-label {small}{}" data-role="{}""#, series.colour, series.role.name());
                 labels.push((self.y(last.spread.median), shortened(&series.label), class));
@@ -319,14 +405,9 @@ impl Place<'_> {
     }
 }
 
-/// The height of the cross of an invalid cell above the x axis, px. Crosses of several volumes are
-/// stacked.
-fn cross_rise(role: Role) -> f64 {
-    match role {
-        Role::Full | Role::CuredFull => 6.0,
-        Role::Empty | Role::CuredEmpty => 15.0,
-        Role::Unaged => 24.0,
-    }
+/// Whether the repetitions of a point are drawn one by one.
+pub(crate) fn has_samples(spread: &Spread) -> bool {
+    (2..=SAMPLES).contains(&spread.values.len())
 }
 
 /// A name that fits after the end of its line, in small letters if it is long.
@@ -392,13 +473,4 @@ pub(super) fn spread_out(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_keep_apart_and_inside() {
-        assert_eq!(spread_out(&[50.0, 52.0, 53.0], 0.0, 100.0), [50.0, 64.0, 78.0]);
-        assert_eq!(spread_out(&[98.0, 99.0], 0.0, 100.0), [86.0, 100.0]);
-        assert_eq!(spread_out(&[10.0, 90.0], 0.0, 100.0), [10.0, 90.0]);
-    }
-}
+mod tests;

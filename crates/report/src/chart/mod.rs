@@ -18,7 +18,7 @@ pub(crate) use curve::{Curve, CurvePanel, natural_size_mark};
 pub(crate) use dots::DotPanel;
 pub(crate) use frame::{Draw, Frame};
 pub(crate) use histogram::{Distribution, HistogramPanel};
-pub(crate) use line::{LinePanel, Point, Series, arm_marker, marker};
+pub(crate) use line::{LinePanel, Point, Series, arm_marker, has_samples, marker};
 pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};
@@ -27,6 +27,8 @@ pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
 pub(crate) use storeys::StoreysPanel;
 pub(crate) use trade::TradePanel;
 
+/// The start of each line that joins points. A legend has lines only if a drawing has one.
+pub(crate) const LINE: &str = r#"<polyline class="line""#;
 /// Size of every panel, in px at scale 1.
 pub(crate) const PANEL_WIDTH: f64 = 360.0;
 /// See [`PANEL_WIDTH`].
