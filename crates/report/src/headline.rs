@@ -303,6 +303,7 @@ fn other_devices(model: &Model, lead: &Slowdowns, at: &Checkpoints, known: &[Str
         }
         let Some(slowdowns) = model.modelled_slowdown.get(device) else { continue };
         let mut slowdowns = Slowdowns::at(model, &model.modelled[device], slowdowns, at);
+        let is_second = shown.iter().any(|(known, _)| *known == on);
         let is_new = |arm: &str| !shown.contains(&(on.clone(), arm.to_owned()));
         slowdowns.arms.retain(|arm| is_new(arm.arm));
         slowdowns.missing.retain(|missing| is_new(missing.arm));
@@ -314,7 +315,9 @@ fn other_devices(model: &Model, lead: &Slowdowns, at: &Checkpoints, known: &[Str
         let parts: Vec<String> = arms.into_iter().chain(further_missing(model, &slowdowns, known)).collect();
         let cure = before_cure(model, &slowdowns);
         if !parts.is_empty() {
-            sentences.push(format!("On {on}{cure}: {}.", parts.join("; ")));
+            // The sentence about the other method has the name of the device alone.
+            let method = if is_second { ", from the places of blocks" } else { "" };
+            sentences.push(format!("On {on}{method}{cure}: {}.", parts.join("; ")));
         }
     }
     sentences

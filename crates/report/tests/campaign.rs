@@ -70,3 +70,16 @@ fn each_device_of_a_campaign_has_charts_of_its_own_arms() {
         }
     }
 }
+
+#[test]
+fn second_method_of_a_device_is_named() {
+    let mut results = campaign();
+    for row in results.modelled.iter_mut().filter(|row| row.key.arm.contains(".git.")) {
+        row.method = "virtual-time".to_owned();
+    }
+    let text = summary_table(&results);
+    assert!(text.starts_with("After 200 pulls, btrfs.git.hdd-7200 takes 4.9× "), "{text}");
+    let second = "\nOn a modelled HDD 7.2K, from the places of blocks: btrfs.mail.hdd-7200 (after 60 pulls) 8.7× ";
+    assert!(text.contains(second), "{text}");
+    assert!(text.contains("\nOn a modelled SATA SSD: btrfs.mail.sata-ssd (after 60 pulls) "), "{text}");
+}
