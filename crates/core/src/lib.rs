@@ -17,6 +17,7 @@ mod clock;
 mod extent;
 pub mod input;
 mod mounts;
+pub mod names;
 pub mod numbers;
 mod panics;
 mod path;

@@ -1,5 +1,6 @@
 //! Numbers and units as people read them.
 
+pub(crate) use senesce_core::names::list;
 pub(crate) use senesce_core::numbers::{count, number, three_digits as figure};
 use senesce_core::{Printable, TerminalFilter};
 
@@ -44,15 +45,6 @@ pub(crate) fn round_seconds(value: f64) -> String {
 /// A share as a percentage with three significant digits.
 pub(crate) fn percent(share: f64) -> String {
     format!("{}%", figure(share * 100.0))
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 /// A number with two digits, enough for a headline: `12`, `1.8`, `0.59`.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use senesce_core::names::with_more;
 use senesce_store::{MISSED_CURE, Role};
 
 use crate::format::{count, list};
@@ -109,15 +110,11 @@ fn invalid_cells(model: &Model, reason_text: impl Fn(&str) -> String) -> Option<
         group.volumes.push(words(*role).to_owned());
         group.reason.get_or_insert(reason);
     }
-    let mut texts = Vec::new();
-    for ((Reverse(pulls), arm), Group { volumes, reason }) in groups.iter().take(MOST) {
+    let text = |((Reverse(pulls), arm), Group { volumes, reason }): (&(Reverse<u64>, _), &Group<'_>)| {
         let reason = reason_text(reason.unwrap_or_default());
-        texts.push(format!("{arm} at {} {} ({}){reason}", count(*pulls), model.unit, list(volumes)));
-    }
-    if groups.len() > MOST {
-        texts.push(format!("and {} more", groups.len() - MOST));
-    }
-    let text = texts.join("; ");
+        format!("{arm} at {} {} ({}){reason}", count(*pulls), model.unit, list(volumes))
+    };
+    let text = with_more(groups.iter().take(MOST).map(text), groups.len()).join("; ");
     let dot = if text.ends_with('…') { "" } else { "." };
     let (invalid, all) = (model.invalid.len(), model.results.cells.len());
     Some(format!("{invalid} of {all} cells are invalid; their measurements are left out. {text}{dot}"))

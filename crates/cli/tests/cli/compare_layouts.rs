@@ -105,7 +105,8 @@ fn gate_is_undecided_about_a_tree_that_was_not_read_whole() {
     let reason = "B lacks 1,000 entries that could not be read";
     let shown = lab.run(["compare", "a.json", "b.json"]).good().stdout;
     assert!(shown.starts_with(&format!("{reason}.\n")), "{shown}");
-    assert!(shown.contains("unlike: tree: unread_entries is 0 in A, 1000 in B"), "{shown}");
+    assert_eq!(shown.matches("could not be read").count(), 1, "once is enough: {shown}");
+    assert!(!shown.contains("unread_entries"), "{shown}");
     let gate = ["compare", "a.json", "b.json", "--fail-if", "+5%"];
     lab.run(gate).refused(6, &["gate undecided: a part is not compared", reason]);
     lab.run([&gate[..], &["--on-undecided", "pass"]].concat()).good();

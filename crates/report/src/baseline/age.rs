@@ -103,12 +103,13 @@ fn why_unknown(model: &Model, old: &Model) -> String {
         (false, true) => "the earlier run has no device model",
         (false, false) => "the runs model no common device with a fresh copy after a step",
     };
+    let ratios = measured_ratios(model, old);
     let measured = match (model.is_wall_of_memory() || old.is_wall_of_memory(), model.method == old.method) {
         (true, _) => "wall times of memory do not show age",
         _ if !has_fresh(model) || !has_fresh(old) => "a run measured no fresh copy",
         (_, false) => "they were read by different methods",
-        _ if measured_ratios(model, old).is_empty() => "they measured no common volume",
-        _ if !measured_ratios(model, old).iter().any(|change| shows_age(model, change.at)) => {
+        _ if ratios.is_empty() => "they measured no common volume",
+        _ if !ratios.iter().any(|change| shows_age(model, change.at)) => {
             "they measured no common checkpoint after a step"
         }
         _ => "the measured times have too few repetitions, or too much noise, for a finding",

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use senesce_core::names::with_more;
+
 use crate::format::list;
 
 /// The key of the seed.
@@ -56,12 +58,7 @@ pub(super) fn input_words(unlike: &[Unlike]) -> Option<String> {
     };
     let mut input: Vec<&Unlike> = unlike.iter().filter(|unlike| unlike.is_input()).collect();
     input.sort_by_key(|unlike| unlike.key != SEED);
-    let mut words: Vec<String> = input.into_iter().map(word).collect();
-    if words.len() > MOST {
-        let more = words.len() - (MOST - 1);
-        words.truncate(MOST - 1);
-        words.push(format!("{more} more"));
-    }
+    let words = with_more(input.iter().take(MOST).map(|unlike| word(unlike)), input.len());
     (!words.is_empty()).then(|| list(&words))
 }
 
@@ -85,7 +82,10 @@ mod tests {
         let late = [unlike("history.first_commit", &"1".repeat(40), &"2".repeat(40)), unlike("plan.seed", "1", "7")];
         assert_eq!(input_words(&late).as_deref(), Some("seed 1 → 7 and history.first_commit"));
         let many: Vec<_> = ["a", "b", "c", "d"].map(|key| unlike(&format!("workload.{key}"), "1", "2")).into();
-        assert_eq!(input_words(&many).as_deref(), Some("workload.a 1 → 2, workload.b 1 → 2 and 2 more"));
+        assert_eq!(
+            input_words(&many).as_deref(),
+            Some("workload.a 1 → 2, workload.b 1 → 2, workload.c 1 → 2 and 1 more")
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod places;
 use std::fmt::Write as _;
 
 use minijinja::context;
+use senesce_core::names::with_more;
 use serde_json::{Value as Json, json};
 
 use crate::{
@@ -273,11 +274,7 @@ fn damaged(outline: &Outline) -> Vec<String> {
         let why = node.damage.as_deref().unwrap_or_default();
         format!("Node {}, level {}, cannot be read, or not all of it: {why}", node.id, node.height)
     };
-    let mut lines: Vec<String> = all.iter().take(NAMED).map(described).collect();
-    if all.len() > NAMED {
-        lines.push(format!("and {} more", count((all.len() - NAMED) as u64)));
-    }
-    lines
+    with_more(all.iter().take(NAMED).map(described), all.len())
 }
 
 fn row(outline: &Outline, level: &Level) -> Vec<String> {

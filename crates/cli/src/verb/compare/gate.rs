@@ -10,6 +10,7 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use senesce_core::{
     Seed,
+    names::{list, with_more},
     statistics::{FAIL_BELOW, Judgement, Limit, Outcome, compute_least_repetitions, judge_counted, judge_measured},
 };
 use serde::Serialize;
@@ -191,11 +192,7 @@ fn tell_rows(rows: &[&Row]) -> String {
         });
         format!("{} {ratio}", row.name())
     };
-    let mut told: Vec<String> = rows.iter().take(NAMED).map(tell).collect();
-    if rows.len() > NAMED {
-        told.push(format!("and {} more", rows.len() - NAMED));
-    }
-    told.join(", ")
+    list(&with_more(rows.iter().take(NAMED).map(tell), rows.len()))
 }
 
 /// The smallest effect that the gate could have detected.

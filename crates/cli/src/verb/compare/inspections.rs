@@ -6,7 +6,12 @@ use std::{
 };
 
 use anyhow::Result;
-use senesce_core::{Bytes, Printable, Seed, numbers::count, statistics::compute_comparison};
+use senesce_core::{
+    Bytes, Printable, Seed,
+    names::{list, with_more},
+    numbers::count,
+    statistics::compute_comparison,
+};
 use serde::Deserialize;
 
 use super::{
@@ -143,14 +148,13 @@ impl Document {
         Some(Missing::new(&["tree"], reason))
     }
 
-    /// Facts that a reader of a comparison must know: group, key, value.
-    fn circumstances(&self) -> [(&'static str, &'static str, String); 9] {
+    /// Facts that a reader of a comparison must know: group, key, value. Unread entries have notes.
+    fn circumstances(&self) -> [(&'static str, &'static str, String); 8] {
         let Target { file_system, kernel, mount_options, capacity_bytes, read_ahead_kib } = &self.target;
-        let Tree { files, directories, not_looked_at, content_bytes, .. } = &self.tree;
+        let Tree { files, directories, content_bytes, .. } = &self.tree;
         [
             ("tree", "files", files.to_string()),
             ("tree", "directories", directories.to_string()),
-            ("tree", "unread_entries", not_looked_at.to_string()),
             ("tree", "contents", Bytes(*content_bytes).to_string()),
             ("file system", "kind", file_system.clone()),
             ("file system", "capacity", Bytes(*capacity_bytes).to_string()),
@@ -199,13 +203,10 @@ pub(super) fn compare_inspections(args: &CompareArgs) -> Result<Compared> {
     }
     if rows.is_empty() {
         let names = |document: &Document| {
-            let mut names: Vec<String> = document.figures().into_iter().map(|figure| figure.0).collect();
-            if names.len() > NAMED {
-                let more = format!("{} more", names.len() - NAMED);
-                names.truncate(NAMED);
-                names.push(more);
-            }
-            Printable::new(&names.join(", ")).to_string()
+            let figures = document.figures();
+            let all = figures.len();
+            let names = with_more(figures.into_iter().take(NAMED).map(|figure| figure.0), all);
+            Printable::new(&list(&names)).to_string()
         };
         let hint = format!("figures of A: {}; figures of B: {}", names(&a), names(&b));
         return Err(usage("the inspections have no figure in common that --figure selects", Some(&hint)));

@@ -5,7 +5,7 @@ pub(super) mod figures;
 pub(super) mod gate;
 mod inspections;
 mod trees;
-pub(super) mod unaged;
+pub(super) mod unfinished;
 pub(super) mod unlike;
 
 use std::{collections::BTreeSet, path::Path};
@@ -29,7 +29,7 @@ use self::{
     gate::{Gate, Scope, judge},
     inspections::compare_inspections,
     trees::compare_trees,
-    unaged::{add_unaged, find_unaged, unaged_notes},
+    unfinished::{add_unfinished, find_unfinished, unfinished_notes},
     unlike::{Unlike, compute_unlike},
 };
 use super::show::read_results;
@@ -126,13 +126,13 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             let (of_a, of_b) = (add_slowdowns(collect_figures(&a)), add_slowdowns(collect_figures(&b)));
             let last_common = find_last_common(&of_a, &of_b);
             let rows = compare_figures(of_a, of_b, &args.select)?;
-            let unaged = find_unaged(&rows, &last_common, (&a, "A"), (&b, "B"));
+            let unfinished = find_unfinished(&rows, &last_common, (&a, "A"), (&b, "B"));
             notes_above.extend(
                 other_workloads
                     .map(|(a, b)| format!("A was aged by {a} and B by {b}: the figures compare different workloads.")),
             );
-            notes_above.extend(unaged_notes(&unaged));
-            add_unaged(&mut missing, unaged);
+            notes_above.extend(unfinished_notes(&unfinished));
+            add_unfinished(&mut missing, unfinished);
             rows
         }
         (false, false) if args.a.is_dir() && args.b.is_dir() => compare_trees(&args)?,
@@ -175,7 +175,11 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             // Any other outcome is an error, whose message is the last line.
             let passed = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass);
             let passed = passed.map_or(String::new(), |gate| format!("{}\n", gate.text));
-            let parts = [passed, conclude(&rows), table(&rows), notes(&rows, &missing, &unlike, &args)];
+            let (shown, left_out) = select(&rows);
+            // A note above has the missing parts of inspections.
+            missing.retain(|missing| !notes_above.contains(&missing.sentence()));
+            let notes = notes(&rows, &shown, &missing, &unlike, &args);
+            let parts = [passed, conclude(&rows), table(&shown, left_out), notes];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             print!("{}", fit(&parts.join("\n")));
         }
@@ -224,7 +228,7 @@ fn end(gate: Option<Gate>, args: &CompareArgs) -> Result<()> {
 }
 
 /// Notes below the table: how the figures were measured, and which circumstances differ.
-fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArgs) -> String {
+fn notes(rows: &[Row], shown: &[&Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArgs) -> String {
     let mut text = format!("A is {}, B is {}.\n", Printable::new(&args.a), Printable::new(&args.b));
     let measured = || rows.iter().filter(|row| row.kind == Kind::Measured);
     if measured().filter_map(|row| row.comparison.as_ref()).any(|comparison| !comparison.is_enough()) {
@@ -238,7 +242,7 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
             false => "The caches were not dropped: data in memory cost no reading (--cold drops the caches).\n",
         });
     }
-    if select(rows).0.iter().any(|row| row.figure.ends_with(SLOWDOWN)) {
+    if shown.iter().any(|row| row.figure.ends_with(SLOWDOWN)) {
         text.push_str(
             "slowdown is the cost of a volume divided by its fresh copy's: its age. A lower cost is not a lower age.\n",
         );
@@ -254,13 +258,12 @@ fn notes(rows: &[Row], missing: &[Missing], unlike: &[Unlike], args: &CompareArg
 }
 
 /// The table. The decisive columns are first, because a narrow terminal shows the first ones.
-fn table(rows: &[Row]) -> String {
+fn table(shown: &[&Row], left_out: usize) -> String {
     let heading = ["B/A", "gate", "volume", "figure", "A", "B", "95% interval", "p", "outliers"];
-    let (shown, left_out) = select(rows);
     if shown.is_empty() {
         return String::new();
     }
-    let mut lines: Vec<Vec<String>> = shown.into_iter().map(line).collect();
+    let mut lines: Vec<Vec<String>> = shown.iter().map(|row| line(row)).collect();
     // An empty column has no heading, and is left out.
     let is_filled = |column: usize| lines.iter().any(|line| line.get(column).is_some_and(|cell| !cell.is_empty()));
     let heading =
@@ -340,11 +343,11 @@ mod tests {
             judgement: None,
         };
         let rows = [row(Some(Outcome::Fail)), row(Some(Outcome::Pass))];
-        let wide = table(&rows);
+        let wide = table(&[&rows[0], &rows[1]], 0);
         assert!(wide.contains("12,474") && !wide.contains("outliers"), "{wide}");
-        assert!(!table(&[row(None)]).contains("gate"));
+        assert!(!table(&[&row(None)], 0).contains("gate"));
         let zero = Row { figures_a: vec![0.0], comparison: None, ..row(None) };
-        assert!(table(&[zero]).contains("A is 0"));
+        assert!(table(&[&zero], 0).contains("A is 0"));
         for columns in [60, 80] {
             let narrow = fit_to(&wide, columns);
             for part in ["gate", "FAIL", "1.050", "btrfs unaged 1000"] {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use senesce_core::{
     Seed,
+    names::{list, with_more},
     statistics::{FAIL_BELOW, Judgement, Limit, Outcome, compute_median, judge_counted, judge_measured_below},
 };
 use serde::Serialize;
@@ -245,12 +246,8 @@ fn cells_or_figures(number: usize) -> String {
 
 /// Names the first figures with their changes.
 fn name(figures: &[&Judged]) -> String {
-    let named = figures.iter().take(NAMED);
-    let mut names: Vec<String> = named.map(|figure| format!("{} {}", figure.row.name(), figure.change())).collect();
-    if figures.len() > NAMED {
-        names.push(format!("and {} more", figures.len() - NAMED));
-    }
-    names.join(", ")
+    let names = figures.iter().take(NAMED).map(|figure| format!("{} {}", figure.row.name(), figure.change()));
+    list(&with_more(names, figures.len()))
 }
 
 #[cfg(test)]

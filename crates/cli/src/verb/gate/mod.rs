@@ -45,7 +45,7 @@ use super::{
         },
         gate::Scope,
         read_planned_arms,
-        unaged::{add_unaged, find_unaged},
+        unfinished::{add_unfinished, find_unfinished},
         unlike::{Unlike, compute_unlike},
     },
     output::check_files,
@@ -367,7 +367,7 @@ fn compare(
     let rows = compare_figures(baseline.figures.clone(), of_run.clone(), &args.select)?;
     let (of_baseline, of_results) = ((&baseline.results, "the baseline"), (results, "the run"));
     let last_common = find_last_common(&baseline.figures, &of_run);
-    add_unaged(&mut missing, find_unaged(&rows, &last_common, of_baseline, of_results));
+    add_unfinished(&mut missing, find_unfinished(&rows, &last_common, of_baseline, of_results));
     missing.extend(find_missing_figures(&baseline.figures, &of_run, &args.select, args.measured));
     let limits = Limits {
         tolerance: args.tolerance,

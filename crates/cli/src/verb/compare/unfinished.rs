@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use senesce_core::names::{list, with_more};
 use senesce_store::{Results, Role};
 
 use super::{
@@ -17,7 +18,7 @@ use super::{
 const NAMED: usize = 5;
 
 /// An aged volume that is compared before its last checkpoint.
-pub(in crate::verb) struct Unaged {
+pub(in crate::verb) struct Unfinished {
     /// The last common checkpoint.
     common: u64,
     /// The last checkpoint of any run, valid or not.
@@ -30,12 +31,12 @@ pub(in crate::verb) struct Unaged {
 /// or not. The reasons contain `name_a` and `name_b` as the names of the runs.
 ///
 /// `common` is of all figures, not of the selected ones: a figure can be measured less often.
-pub(in crate::verb) fn find_unaged(
+pub(in crate::verb) fn find_unfinished(
     rows: &[Row],
     common: &LastCommon,
     (a, name_a): (&Results, &str),
     (b, name_b): (&Results, &str),
-) -> Vec<Unaged> {
+) -> Vec<Unfinished> {
     let last = |results: &Results, arm: &str, role: Role, is_valid: bool| {
         let cells = results.cells.iter().filter(|cell| cell.key.arm == arm && cell.key.role == role);
         cells.filter(|cell| cell.valid || !is_valid).map(|cell| cell.key.pulls).max().unwrap_or(0)
@@ -45,7 +46,7 @@ pub(in crate::verb) fn find_unaged(
     };
     let arms: BTreeSet<&str> = rows.iter().filter_map(|row| row.of.first()).map(String::as_str).collect();
     let volumes = arms.into_iter().flat_map(|arm| [Role::Full, Role::Empty].map(|role| (arm, role)));
-    let unaged = volumes.filter(|(arm, role)| is_selected(arm, *role)).filter_map(|(arm, role)| {
+    let unfinished = volumes.filter(|(arm, role)| is_selected(arm, *role)).filter_map(|(arm, role)| {
         let common = *common.get(&(arm.to_owned(), role))?;
         let later = last(a, arm, role, false).max(last(b, arm, role, false));
         let (in_a, in_b) = (last(a, arm, role, true), last(b, arm, role, true));
@@ -54,14 +55,14 @@ pub(in crate::verb) fn find_unaged(
             false => format!("the last valid checkpoint is {in_a} in {name_a} and {in_b} in {name_b}"),
         };
         let missing = || Missing::new(&[arm, role.name(), &later.to_string()], reason);
-        (common < later).then(|| Unaged { common, last: later, missing: missing() })
+        (common < later).then(|| Unfinished { common, last: later, missing: missing() })
     });
-    unaged.collect()
+    unfinished.collect()
 }
 
-/// Adds the volumes of `unaged` to `missing`, except those that it already names.
-pub(in crate::verb) fn add_unaged(missing: &mut Vec<Missing>, unaged: Vec<Unaged>) {
-    for Unaged { missing: found, .. } in unaged {
+/// Adds the volumes of `unfinished` to `missing`, except those that it already names.
+pub(in crate::verb) fn add_unfinished(missing: &mut Vec<Missing>, unfinished: Vec<Unfinished>) {
+    for Unfinished { missing: found, .. } in unfinished {
         if !missing.iter().any(|known| known.of().get(..2) == found.of().get(..2)) {
             missing.push(found);
         }
@@ -70,20 +71,16 @@ pub(in crate::verb) fn add_unaged(missing: &mut Vec<Missing>, unaged: Vec<Unaged
 
 /// States that the aging of these volumes is not compared, or not up to the end. One sentence for
 /// each pair of checkpoints.
-pub(in crate::verb) fn unaged_notes(unaged: &[Unaged]) -> Vec<String> {
+pub(in crate::verb) fn unfinished_notes(unfinished: &[Unfinished]) -> Vec<String> {
     let mut volumes: BTreeMap<(u64, u64), Vec<String>> = BTreeMap::new();
-    for Unaged { common, last, missing } in unaged {
+    for Unfinished { common, last, missing } in unfinished {
         // Without any common state of the aging, the last one does not matter.
         let last = if *common == 0 { 0 } else { *last };
         volumes.entry((*common, last)).or_default().push(missing.of().join(" "));
     }
     let note = |((common, last), volumes): ((u64, u64), Vec<String>)| {
         let volume = |of: &String| of.rsplit_once(' ').map_or(of.clone(), |(volume, _)| volume.to_owned());
-        let mut names: Vec<String> = volumes.iter().take(NAMED).map(volume).collect();
-        if volumes.len() > NAMED {
-            names.push(format!("{} more", volumes.len() - NAMED));
-        }
-        let names = names.join(", ");
+        let names = list(&with_more(volumes.iter().take(NAMED).map(volume), volumes.len()));
         match common {
             0 => format!("Only checkpoint 0 is common: {names}; aging is not compared."),
             _ => format!("The last common checkpoint is {common} of {last}: {names}; later aging is not compared."),
@@ -124,14 +121,14 @@ mod tests {
 
     type Cells<'a> = &'a [(Role, u64, bool)];
 
-    fn find(rows: &[Row], a: Cells<'_>, b: Cells<'_>) -> Vec<Unaged> {
+    fn find(rows: &[Row], a: Cells<'_>, b: Cells<'_>) -> Vec<Unfinished> {
         let is_common = |cell: &&(Role, u64, bool)| cell.2 && b.contains(cell);
         let mut common = LastCommon::new();
         for (role, pulls, _) in a.iter().filter(is_common) {
             let last = common.entry(("ext4".to_owned(), *role)).or_default();
             *last = (*last).max(*pulls);
         }
-        find_unaged(rows, &common, (&results(a), "A"), (&results(b), "B"))
+        find_unfinished(rows, &common, (&results(a), "A"), (&results(b), "B"))
     }
 
     #[test]
@@ -140,7 +137,7 @@ mod tests {
         let whole = [(Role::Full, 0, true), (Role::Full, 400, true), (Role::Empty, 0, true), (Role::Empty, 400, true)];
         let failed = [(Role::Full, 0, true), (Role::Full, 400, false)];
         let found = |rows: &[Row], a: Cells<'_>, b: Cells<'_>| {
-            find(rows, a, b).iter().map(|unaged| unaged.missing.to_string()).collect::<Vec<_>>()
+            find(rows, a, b).iter().map(|unfinished| unfinished.missing.to_string()).collect::<Vec<_>>()
         };
         let of_first = [row("full", "0"), row("empty", "0"), row("unaged", "0")];
         let expected = ["ext4 full 400", "ext4 empty 400"];
@@ -171,22 +168,22 @@ mod tests {
             let expected = format!("ext4 full 300: the last valid checkpoint is {valid} in B");
             assert_eq!(found[0].missing.to_string(), expected);
             let note = "The last common checkpoint is 20 of 300: ext4 full; later aging is not compared.";
-            assert_eq!(unaged_notes(&found), [note]);
+            assert_eq!(unfinished_notes(&found), [note]);
         }
     }
 
     #[test]
     fn note_names_volumes_and_missing_ones_are_added_once() {
-        let unaged = |role: &str, common, last: u64| {
+        let unfinished = |role: &str, common, last: u64| {
             let missing = Missing::new(&["ext4", role, &last.to_string()], "x");
-            Unaged { common, last, missing }
+            Unfinished { common, last, missing }
         };
-        assert_eq!(unaged_notes(&[]), [""; 0]);
-        let first = "Only checkpoint 0 is common: ext4 full, ext4 empty; aging is not compared.";
-        assert_eq!(unaged_notes(&[unaged("full", 0, 400), unaged("empty", 0, 200)]), [first]);
-        assert_eq!(unaged_notes(&[unaged("full", 20, 400), unaged("empty", 40, 400)]).len(), 2);
+        assert_eq!(unfinished_notes(&[]), [""; 0]);
+        let first = "Only checkpoint 0 is common: ext4 full and ext4 empty; aging is not compared.";
+        assert_eq!(unfinished_notes(&[unfinished("full", 0, 400), unfinished("empty", 0, 200)]), [first]);
+        assert_eq!(unfinished_notes(&[unfinished("full", 20, 400), unfinished("empty", 40, 400)]).len(), 2);
         let mut missing = vec![Missing::new(&["ext4", "full", "200"], "B did not measure it")];
-        add_unaged(&mut missing, vec![unaged("full", 0, 400), unaged("empty", 0, 400)]);
+        add_unfinished(&mut missing, vec![unfinished("full", 0, 400), unfinished("empty", 0, 400)]);
         assert_eq!(missing.len(), 2);
     }
 }
