@@ -10,6 +10,7 @@ mod free_space;
 use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
+use senesce_core::{names::with_more, statistics::SURE_BELOW};
 use serde_json::Value as Json;
 
 use crate::{
@@ -126,7 +127,7 @@ struct Own {
     ratio: f64,
     /// Whether both have enough runs to be compared. With fewer, the interval says nothing.
     is_compared: bool,
-    /// Whether they differ beyond chance.
+    /// Whether they differ beyond chance: by the test and by the interval.
     differs: bool,
 }
 
@@ -136,8 +137,9 @@ impl Own {
         let own = &entry["own"];
         let at = |key: &str| own[key].as_f64().filter(|value| value.is_finite());
         let (ratio, low, high) = (at("ratio")?, at("low")?, at("high")?);
-        let is_compared = own["p"].is_number();
-        Some(Self { ratio, is_compared, differs: is_compared && !(low..=high).contains(&1.0) })
+        let p = at("p");
+        let differs = p.is_some_and(|p| p < SURE_BELOW) && !(low..=high).contains(&1.0);
+        Some(Self { ratio, is_compared: p.is_some(), differs })
     }
 
     /// Whether the aged volume is slower beyond chance.
@@ -231,13 +233,10 @@ impl<'a> Page<'a> {
         aged().next()?;
         let pairs = self.personalities.iter().flat_map(|name| self.file_systems.iter().map(move |fs| (name, fs)));
         let alike = pairs.filter(|(personality, file_system)| is_alike(personality, file_system));
-        let mut names: Vec<String> =
+        let names: Vec<String> =
             alike.map(|(personality, file_system)| format!("{personality} on {file_system}")).collect();
-        if names.len() > MOST {
-            let more = names.len() - MOST;
-            names.truncate(MOST);
-            names.push(format!("{more} more"));
-        }
+        let all = names.len();
+        let names = with_more(names.into_iter().take(MOST), all);
         (!names.is_empty()).then(|| format!("No measurable difference after aging: {}.", crate::format::list(&names)))
     }
 

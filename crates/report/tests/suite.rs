@@ -53,7 +53,8 @@ fn differences_within_chance_are_no_changes() {
     let mut suite = sample::suite();
     for figure in suite["figures"].as_array_mut().unwrap() {
         if figure["personality"] == "varmail" && figure["file_system"] == "ext4" && figure["own"].is_object() {
-            figure["own"] = json!({ "ratio": 0.98, "low": 0.94, "high": 1.03, "p": 0.4 });
+            // The interval excludes 1, but the test says that chance explains it.
+            figure["own"] = json!({ "ratio": 0.9, "low": 0.85, "high": 0.95, "p": 0.2 });
         }
     }
     for ranking in suite["rankings"].as_array_mut().unwrap() {

@@ -12,8 +12,10 @@ pub fn suite() -> Value {
                 let is_worst = (personality, file_system, state) == ("varmail", "xfs", "agrawal");
                 let share = if is_worst { 0.25 } else { share };
                 let is_there = file_system != "btrfs" || state != "wang_os";
-                let around =
-                    |ratio: f64| json!({ "ratio": ratio, "low": ratio * 0.95, "high": ratio * 1.04, "p": 0.4 });
+                let around = |ratio: f64| {
+                    let p = if (0.97..1.06).contains(&ratio) { 0.4 } else { 0.029 };
+                    json!({ "ratio": ratio, "low": ratio * 0.95, "high": ratio * 1.04, "p": p })
+                };
                 figures.push(json!({
                     "personality": personality,
                     "file_system": file_system,
