@@ -1,5 +1,5 @@
 //! Fits results to the width of a terminal: tables lose their last columns, paths their middle,
-//! sentences wrap.
+//! sentences wrap. Rows are stacked if a table would lose all its figures.
 
 use std::{io::IsTerminal, os::fd::AsFd};
 
@@ -86,8 +86,8 @@ fn table_at(lines: &[&str]) -> usize {
     let mut count = usize::MAX;
     for end in 2..=rows.len() {
         let now = common_columns(&rows[..end]).len();
-        // A sentence below a table joins columns.
-        if now < LEAST_COLUMNS || (count != usize::MAX && now * 3 < count * 2) {
+        // The rows of a table never join columns; a sentence below it does.
+        if now < LEAST_COLUMNS || (count != usize::MAX && now < count) {
             break;
         }
         (length, count) = (end, now);
@@ -126,6 +126,10 @@ fn push_table(fitted: &mut String, lines: &[&str], columns: usize) {
     shorten_paths(&mut rows, &unshortened, columns);
     let all = common_columns(&rows);
     let shown = all.iter().take_while(|(_, end)| *end <= columns).count().max(1);
+    let first_figure = all.iter().position(|column| is_figure(&rows, *column));
+    if let Some(first) = first_figure.filter(|first| *first >= shown) {
+        return push_stacked(fitted, &rows, (&all, first), columns);
+    }
     let end = all[shown - 1].1;
     for row in &rows {
         let cut: String = if shown == all.len() { row.iter().collect() } else { row.iter().take(end).collect() };
@@ -134,12 +138,48 @@ fn push_table(fitted: &mut String, lines: &[&str], columns: usize) {
     }
     if shown < all.len() {
         let head = &rows[0];
-        let names: Vec<String> = all[shown..]
-            .iter()
-            .map(|(start, end)| head.iter().take(*end).skip(*start).collect::<String>().trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .collect();
+        let names: Vec<String> =
+            all[shown..].iter().map(|column| cell(head, *column)).filter(|name| !name.is_empty()).collect();
         wrap(fitted, &format!("(columns not shown: {})", names.join(", ")), columns);
+    }
+}
+
+/// The text of a row in a column.
+fn cell(row: &[char], (start, end): (usize, usize)) -> String {
+    row.iter().take(end).skip(start).collect::<String>().trim().to_owned()
+}
+
+/// Whether a row is a rule below the heads.
+fn is_rule(row: &[char]) -> bool {
+    row.iter().all(|letter| matches!(letter, '-' | ' '))
+}
+
+/// Whether a column holds figures below its head: each cell starts with a digit or a sign, or is
+/// empty.
+fn is_figure(rows: &[Vec<char>], column: (usize, usize)) -> bool {
+    let cells = || rows.iter().skip(1).filter(|row| !is_rule(row)).map(|row| cell(row, column));
+    let is_number = |cell: &String| {
+        cell.chars().find(|letter| !matches!(letter, '-' | '−' | '+' | '~')).is_some_and(|first| first.is_ascii_digit())
+    };
+    cells().any(|cell| is_number(&cell)) && cells().all(|cell| matches!(cell.as_str(), "" | "–") || is_number(&cell))
+}
+
+/// Adds each row of a table as lines: its texts before the first figure, then all other cells with
+/// their heads.
+fn push_stacked(fitted: &mut String, rows: &[Vec<char>], (all, first): (&[(usize, usize)], usize), columns: usize) {
+    /// Stands for a blank at which no line breaks.
+    const JOINED: char = '\u{1}';
+    for row in rows.iter().skip(1).filter(|row| !is_rule(row)) {
+        let names: Vec<String> = all[..first].iter().map(|column| cell(row, *column)).collect();
+        wrap(fitted, &names.join("  "), columns);
+        let pair = |column: &(usize, usize)| {
+            let (head, cell) = (cell(&rows[0], *column), cell(row, *column));
+            (!cell.is_empty()).then(|| format!("{head} {cell}").replace(' ', &JOINED.to_string()))
+        };
+        let pairs: Vec<String> = all[first..].iter().filter_map(pair).collect();
+        let mut lines = String::new();
+        wrap(&mut lines, &format!("  {}", pairs.join(", ")), columns);
+        fitted.push_str(&lines.replace(JOINED, " "));
     }
 }
 
@@ -197,6 +237,7 @@ a sentence that stands directly below the table and is long enough to be wrapped
         let loser =
             |path: &str| serde_json::json!({ "path": path, "lost_seconds": 1.5, "slowdown": 3.0, "bytes": 4096 });
         let screen = senesce_report::inspection_screen(&serde_json::json!({
+            "target": { "read_ahead_kib": 128 },
             "costs": [
                 { "device": "model: HDD 7.2K", "seconds": { "as_it_lies": 9.0 }, "slowdown": 4.81 },
                 { "device": "model: NVMe SSD", "seconds": { "as_it_lies": 9.0 }, "slowdown": 1.01 },
@@ -206,11 +247,35 @@ a sentence that stands directly below the table and is long enough to be wrapped
         for columns in [60, 80] {
             let fitted = fit_to(&screen, columns);
             assert!(fitted.lines().all(|line| line.chars().count() <= columns), "{fitted}");
-            for part in ["slowdown", "4.81×", "  path", "usr/share/", "/notes.txt", "  x\n"] {
+            let below = "\nreadahead modelled: 128 KiB (the kernel's default)\n";
+            for part in ["now  slowdown  fresh copy", "4.81×", "  path", "usr/share/", "/notes.txt", "  x\n", below] {
                 assert!(fitted.contains(part), "{part} at {columns}:\n{fitted}");
             }
         }
         assert!(fit_to(&screen, 160).contains("/with/a/deep/tree/of/many/directories/notes.txt"));
+    }
+
+    #[test]
+    fn rows_are_stacked_if_no_figure_fits() {
+        let table = "\
+arm                             volume       cured by  before  after   took
+------------------------------  -----------  --------  ------  ------  ----
+ext4-e4defrag.mail.hdd-7200.s1  nearly full  e4defrag  9.25 s  5.75 s  –
+xfs-senesce.mail.hdd-7200.s1    roomy        senesce   7.00 s  0.25 s  3 s
+";
+        let fitted = fit_to(table, 60);
+        let expected = "\
+ext4-e4defrag.mail.hdd-7200.s1  nearly full  e4defrag
+  before 9.25 s, after 5.75 s, took –
+xfs-senesce.mail.hdd-7200.s1  roomy  senesce
+  before 7.00 s, after 0.25 s, took 3 s
+";
+        assert_eq!(fitted, expected);
+        let narrow = fit_to(table, 40);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(narrow.contains("  before 9.25 s, after 5.75 s, took –\n"), "{narrow}");
+        // One figure that fits is better than none, and the others are named.
+        assert!(fit_to(table, 64).contains("(columns not shown: after, took)\n"), "{}", fit_to(table, 64));
     }
 
     #[test]

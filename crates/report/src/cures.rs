@@ -9,6 +9,7 @@ use crate::{
     chart::{Axis, DotPanel},
     columns::{align, column_widths},
     csv::lines_csv,
+    devices::short,
     format::{SecondsColumn, bytes, count},
     model::{Lines, Model, Spread, lines, words},
     panels::{Figure, Legend, Panel, Variant},
@@ -18,12 +19,16 @@ use crate::{
 /// The volumes of the figure, in its order.
 const ROLES: [Role; 5] = [Role::Full, Role::Empty, Role::CuredFull, Role::CuredEmpty, Role::Unaged];
 
-/// Heads of the table of reads.
+/// Heads of the table of reads. The costs come early: narrow screens show the first columns.
 pub(crate) const READ_HEADS: [&str; 11] =
-    ["arm", "volume", "cured by", "after", "before", "after it", "fresh copy", "written", "took", "moved", "skipped"];
-/// Heads of the table of models.
+    ["arm", "volume", "before", "cured", "fresh copy", "cured by", "at", "written", "took", "moved", "skipped"];
+/// The columns of [`READ_HEADS`] that are texts.
+pub(crate) const READ_TEXTS: [usize; 4] = [0, 1, 5, 10];
+/// Heads of the table of models, in the same order.
 pub(crate) const MODEL_HEADS: [&str; 10] =
-    ["arm", "volume", "cured by", "after", "device", "before", "predicted", "after it", "best order", "fresh copy"];
+    ["arm", "volume", "device", "before", "cured", "fresh copy", "predicted", "best order", "cured by", "at"];
+/// The columns of [`MODEL_HEADS`] that are texts.
+pub(crate) const MODEL_TEXTS: [usize; 4] = [0, 1, 2, 8];
 
 /// The seconds of the grep tests of all cells, by cell: in virtual time if there are any, else wall
 /// time.
@@ -72,11 +77,11 @@ pub(crate) fn read_rows(model: &Model) -> Vec<[String; 11]> {
         [
             row.key.arm.clone(),
             words(row.key.role.uncured()).to_owned(),
-            tool(row),
-            format!("{} {}", count(row.key.pulls), model.unit),
             before,
             after,
             fresh,
+            tool(row),
+            format!("{} {}", count(row.key.pulls), model.unit),
             row.written_bytes.map_or("–".to_owned(), |written| bytes(written as f64)),
             durations.text(took(row)),
             number(row.moved_files),
@@ -113,14 +118,14 @@ pub(crate) fn model_rows(model: &Model) -> Vec<[String; 10]> {
         [
             row.key.arm.clone(),
             words(row.key.role.uncured()).to_owned(),
+            short(&row.device).to_owned(),
+            before,
+            after,
+            fresh,
+            predicted,
+            best,
             tool(row),
             format!("{} {}", count(row.key.pulls), model.unit),
-            row.device.clone(),
-            before,
-            predicted,
-            after,
-            best,
-            fresh,
         ]
     };
     cures.iter().map(row).collect()
@@ -154,7 +159,7 @@ fn how_read(model: &Model) -> String {
         Some((device, ..)) => format!("the time of the grep test on a disk in virtual time ({device})"),
         None => "the wall time of the grep test".to_owned(),
     };
-    format!("Before and after it: {how}, the median of its repetitions.")
+    format!("Before and cured: {how}, the median of its repetitions.")
 }
 
 /// The cures as lines of text for a terminal; nothing without cures.
@@ -164,11 +169,11 @@ pub(crate) fn cures_text(model: &Model) -> String {
         return String::new();
     }
     let mut text = String::from("\nCures: cold read before and after\n\n");
-    text.push_str(&text_table(READ_HEADS, &rows, &[0, 1, 2, 10]));
+    text.push_str(&text_table(READ_HEADS, &rows, &READ_TEXTS));
     text = text + "\n" + &note(model) + "\n";
     let modelled = model_rows(model);
     text.push_str("\nCures: modelled cold read, from the map of the tree\n\n");
-    text + &text_table(MODEL_HEADS, &modelled, &[0, 1, 2, 4])
+    text + &text_table(MODEL_HEADS, &modelled, &MODEL_TEXTS)
 }
 
 /// Heads and rows in columns. The columns `texts` are aligned to the left.

@@ -85,9 +85,11 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         cures => context! {
             note => cures::note(&model),
             heads => cures::READ_HEADS.map(str::to_owned),
+            texts => cures::READ_TEXTS,
             // The reasons of skipped files contain options. A line break must not cut an option.
             rows => cures::read_rows(&model).iter().map(|row| row.iter().map(|cell| unbroken(cell)).collect()).collect::<Vec<Vec<Value>>>(),
             model_heads => cures::MODEL_HEADS.map(str::to_owned),
+            model_texts => cures::MODEL_TEXTS,
             model_rows => cures::model_rows(&model),
         },
         first_modelled => first_modelled,

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Result;
-use senesce_core::Printable;
+use senesce_core::{
+    Printable,
+    names::{list, with_more},
+};
 use senesce_experiment::{RunPaths, journal::RunState};
 use senesce_report::{equivalence_table, sparklines, summary_table};
 use senesce_store::{CellRow, ResultStore, Results};
@@ -71,12 +74,8 @@ fn invalid_cells(results: &Results) -> String {
         text.push_str(&format!("  {}\n", Printable::lines(reason).to_string().replace('\n', "\n  ")));
         for ((arm, role), mut pulls) in volumes {
             pulls.sort_unstable();
-            let more = match pulls.len().saturating_sub(MOST_CHECKPOINTS) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let shown: Vec<String> = pulls.iter().take(MOST_CHECKPOINTS).map(u64::to_string).collect();
-            text.push_str(&format!("    {arm} {role} at {}{more}\n", shown.join(", ")));
+            let shown = with_more(pulls.iter().take(MOST_CHECKPOINTS).map(u64::to_string), pulls.len());
+            text.push_str(&format!("    {arm} {role} at {}\n", list(&shown)));
         }
     }
     text
@@ -143,9 +142,51 @@ pub fn read_results(run: &Path) -> Result<Results> {
 
 #[cfg(test)]
 mod tests {
-    use senesce_store::{CellKey, Role};
+    use senesce_store::{CellKey, CureRow, Role};
 
     use super::*;
+    use crate::fit::fit_to;
+
+    /// A cure of a volume whose arm has this name, on two devices.
+    fn cured(arm: &str) -> Results {
+        let key = |role| CellKey { arm: arm.into(), file_system: "ext4".into(), role, pulls: 1_000 };
+        let cell = |role| CellRow { valid: true, ..CellRow::without_figures(key(role), "") };
+        let cure = |device: &str| CureRow {
+            key: key(Role::CuredFull),
+            tool: "e4defrag".into(),
+            strategies: String::new(),
+            written_bytes: Some(48 << 20),
+            wall_seconds: 3.0,
+            disk_seconds: f64::NAN,
+            moved_files: Some(1234),
+            skipped_files: Some(3),
+            skipped: String::new(),
+            device: device.into(),
+            modelled_before_seconds: 9.25,
+            predicted_seconds: 6.5,
+            modelled_after_seconds: 5.75,
+            read_before_seconds: 7.5,
+            read_after_seconds: 0.25,
+        };
+        Results {
+            cells: [Role::Full, Role::CuredFull].map(cell).into(),
+            cures: ["model: HDD 7.2K", "model: NVMe SSD"].map(cure).into(),
+            ..Results::default()
+        }
+    }
+
+    #[test]
+    fn cures_keep_their_figures_on_narrow_terminals() {
+        for arm in ["ext4-e4defrag", "ext4-e4defrag.mail.hdd-7200.s1"] {
+            for columns in [60, 80] {
+                let shown = fit_to(&render_summary(&cured(arm)), columns);
+                assert!(shown.lines().all(|line| line.chars().count() <= columns), "{shown}");
+                // Both costs of the cold read once, and both modelled ones for each device.
+                let times = ["7.50 s", "0.250 s", "9.25 s", "5.75 s"].map(|cost| shown.matches(cost).count());
+                assert_eq!(times, [1, 1, 2, 2], "{columns} columns:\n{shown}");
+            }
+        }
+    }
 
     #[test]
     fn an_unfinished_run_names_what_it_lacks() {
