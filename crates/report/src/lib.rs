@@ -67,7 +67,7 @@ mod workload;
 mod write_amplification;
 
 pub use baseline::{Baseline, Unlike};
-pub use campaign::render_campaign;
+pub use campaign::{MissingTask, PlannedTasks, merged_tasks, render_campaign, tell_missing_tasks};
 pub use equivalence::equivalence_table;
 pub use error::Error;
 pub use figures::{DrawnFigures, Figures, draw_figures, render_figures};

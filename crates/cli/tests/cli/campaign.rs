@@ -194,16 +194,27 @@ fn campaign_needs_neither_root_nor_scheduler() {
     }
     let planned = lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good().stdout;
     assert!(planned.starts_with("3 tasks in c/tasks.tsv") || planned.contains("/c/tasks.tsv"), "{planned}");
-    lab.run(["campaign", "merge", "c"]).refused(1, &["3 of 3 tasks have no result: 0, 1, 2", "campaign status"]);
+    lab.run(["campaign", "merge", "c"])
+        .refused(1, &["3 of 3 tasks have no result: 0 (host, plan, seed 1); 1 (host", "campaign status"]);
     for number in ["2", "0"] {
         lab.run(["campaign", "task", "c", number, "-q"]).good();
     }
     let status: Value = serde_json::from_str(&lab.run(["campaign", "status", "c", "--json"]).good().stdout).unwrap();
     assert_eq!((&status["done"], &status["waiting"], &status["tasks"]), (&2.into(), &1.into(), &3.into()));
     assert_eq!(status["invalid"], Value::Array(Vec::new()));
-    lab.run(["campaign", "merge", "c"]).refused(1, &["1 of 3 tasks have no result: 1"]);
+    // All verbs name the missing task in the same words.
+    let missing = "1 of 3 tasks has no result: 1 (host, plan, seed 2)\n";
+    let status = lab.run(["campaign", "status", "c"]).good().stdout;
+    assert!(status.contains(&format!("\n\n{missing}")), "{status}");
+    lab.run(["campaign", "merge", "c"]).refused(1, &[missing.trim_end()]);
     let partial = lab.run(["campaign", "merge", "c", "--partial"]).good().stdout;
-    assert!(partial.contains("1 of 3 tasks have no result: 1\n2 tasks are merged in "), "{partial}");
+    assert!(partial.contains(&format!("{missing}2 tasks are merged in ")), "{partial}");
+    lab.run(["campaign", "report", "c"]).good();
+    let page = fs::read_to_string(lab.path("c/merged/campaign.html")).unwrap();
+    assert!(
+        page.contains("1 of 3 tasks has no result: host, plan, seed 2. The largest slowdown may be there."),
+        "{page}"
+    );
     // A finished task stays as it is.
     let first = lab.path("c/tasks/0/task.json");
     let before = fs::read(&first).unwrap();
@@ -211,7 +222,11 @@ fn campaign_needs_neither_root_nor_scheduler() {
     assert_eq!(again, "task 0 is finished already\n");
     assert_eq!(fs::read(&first).unwrap(), before);
     lab.run(["campaign", "task", "c", "1", "-q"]).good();
+    assert!(!lab.run(["campaign", "status", "c"]).good().stdout.contains("no result"));
+    let old = lab.run(["campaign", "report", "c"]).good().stderr;
+    assert!(old.contains("1 of the missing tasks finished after the merge; merge again: "), "{old}");
     lab.run(["campaign", "merge", "c"]).good();
+    assert_eq!(lab.run(["campaign", "report", "c"]).good().stderr, "");
     for command in [&["show", "c/merged"][..], &["report", "c/merged"], &["export", "c/merged", "--csv", "cells"]] {
         lab.run(command).good();
     }

@@ -69,7 +69,12 @@ fn previews_of_outputs_write_nothing() {
 fn previews_of_a_campaign_write_nothing() {
     let lab = lab_of_directories();
     lab.run(["campaign", "plan", "grid.toml", "--out", "c"]).good();
-    both_refuse(&lab, &["campaign", "merge", "c"], 1, &["3 of 3 tasks have no result: 0, 1, 2"]);
+    both_refuse(
+        &lab,
+        &["campaign", "merge", "c"],
+        1,
+        &["3 of 3 tasks have no result: 0 (host, plan, seed 1); 1 (host"],
+    );
     both_refuse(&lab, &["campaign", "merge", "c", "--partial"], 2, &["no task is finished"]);
     both_refuse(&lab, &["campaign", "merge", "nowhere"], 2, &["nowhere"]);
     both_refuse(&lab, &["campaign", "report", "c"], 2, &["the campaign is not merged"]);
@@ -85,7 +90,10 @@ fn previews_of_a_campaign_write_nothing() {
         lab.run(["campaign", "task", "c", number, "-q"]).good();
     }
     let said = preview(&lab, &["campaign", "merge", "c", "--partial", "--dry-run"]);
-    assert!(said.starts_with("1 of 3 tasks have no result: 2\n2 tasks would be merged in "), "{said}");
+    assert!(
+        said.starts_with("1 of 3 tasks has no result: 2 (host, plan, seed 3)\n2 tasks would be merged in "),
+        "{said}"
+    );
     lab.run(["campaign", "task", "c", "2", "-q"]).good();
 
     let table = lab.path("c/tasks/1/results/cells.parquet");

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use senesce_core::Seed;
+use senesce_device::find_preset;
 
 use super::{
     Grid, KernelName,
@@ -67,6 +68,15 @@ pub struct Task {
     pub seed: u64,
     /// The suffix of the names of its arms in merged results.
     pub suffix: String,
+}
+
+impl Task {
+    /// The name of its device for readers: `HDD 7.2K`. The name of a description file without its
+    /// ending.
+    pub fn device_title(&self) -> Option<String> {
+        let device = self.device.as_ref()?;
+        Some(find_preset(device).map_or_else(|| stem(device), |preset| preset.title))
+    }
 }
 
 impl Axes {
@@ -200,6 +210,15 @@ impl Axes {
         })
     }
 
+    /// A task in words: `btrfs, mail, HDD 7.2K, seed 2`. Kernel and seed are left out if the grid
+    /// has one.
+    pub fn words(&self, task: &Task) -> String {
+        let kernel = self.has_kernels.then(|| task.kernel.as_str().to_owned());
+        let seed = (self.seeds.len() > 1).then(|| format!("seed {}", task.seed));
+        let names = [task.file_system.clone(), task.workload.clone()];
+        names.into_iter().chain(kernel).chain(task.device_title()).chain(seed).collect::<Vec<_>>().join(", ")
+    }
+
     /// The plan of a task.
     ///
     /// Errors: the combination makes no sense, with the key.
@@ -278,6 +297,13 @@ mod tests {
             tasks.iter().map(|task| (task.file_system.as_str(), task.device.as_deref(), task.seed)).collect();
         assert_eq!(found, [("ext4", Some("nvme"), 1), ("xfs", Some("nvme"), 1)]);
         assert!(tasks.iter().all(|task| task.suffix.is_empty() && task.kernel == KernelName::Host));
+    }
+
+    #[test]
+    fn words_name_the_axes_that_vary() {
+        let words = |axes: Axes, number: u64| axes.words(&axes.task(number).unwrap());
+        assert_eq!(words(axes(1, 0, 0, 0, 0), 1), "xfs, plan0, NVMe SSD");
+        assert_eq!(words(axes(2, 3, 2, 2, 2), 47), "btrfs, plan1, uml, SATA SSD, seed 2");
     }
 
     #[test]

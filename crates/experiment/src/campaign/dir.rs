@@ -312,6 +312,11 @@ impl Campaign {
         })
     }
 
+    /// A task in words: `btrfs, mail, HDD 7.2K`.
+    pub fn words(&self, task: &Task) -> String {
+        self.axes.words(task)
+    }
+
     /// The plan of a task, with absolute paths.
     pub fn task_plan(&self, task: &Task) -> Result<Plan, Error> {
         Ok(self.axes.plan(task)?.seen_from(&self.begun_in))

@@ -9,13 +9,19 @@ use senesce_core::{
 use senesce_store::{Results, Role};
 use serde::Serialize;
 
-use super::in_order;
+use super::{
+    in_order,
+    planned::{PlannedTasks, TASK},
+};
 use crate::{devices::short, format::count, model::words};
 
 /// The costs of one arm at its last checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct TaskFigures {
     pub arm: String,
+    /// The number of the task. A task can have several arms.
+    #[serde(skip)]
+    pub number: u64,
     /// The arm in its task, with the kernel if the campaign has several: what tables compare.
     pub name: String,
     pub file_system: String,
@@ -62,8 +68,14 @@ pub(super) struct Atlas {
     pub slowdowns: BTreeMap<(String, String, String), Slowdown>,
     /// The releases of each kernel.
     pub releases: BTreeMap<String, BTreeSet<String>>,
+    /// The number of planned tasks, and the names of those without a result.
+    pub planned: (u64, Vec<String>),
+    /// The names of planned devices for readers.
+    titles: BTreeMap<String, String>,
     /// Arms without a slowdown, and why.
     pub failed: Vec<(String, String)>,
+    /// The number of tasks that have such an arm.
+    pub failed_tasks: u64,
     /// Arms that have a slowdown and an invalid cell, each with its first such cell and the reason.
     pub partly_invalid: Vec<(String, String)>,
 }
@@ -75,13 +87,13 @@ const AXES: [&str; 7] = [
     "campaign.device",
     "campaign.kernel",
     "campaign.seed",
-    "campaign.task",
+    TASK,
     "campaign.arm",
 ];
 
 impl Atlas {
     /// Collects the figures. `None`: the results are not those of a campaign.
-    pub(super) fn collect(results: &Results) -> Option<Self> {
+    pub(super) fn collect(results: &Results, planned: &PlannedTasks) -> Option<Self> {
         let mut axes: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
         for row in results.circumstances.iter().filter(|row| AXES.contains(&row.key.as_str())) {
             axes.entry(&row.arm).or_default().insert(&row.key, &row.value);
@@ -93,28 +105,48 @@ impl Atlas {
         if arms.is_empty() {
             return None;
         }
+        let missing = || planned.missing.iter();
         let kernels: BTreeSet<&str> = axes.values().filter_map(|values| values.get(AXES[3]).copied()).collect();
+        let has_kernels =
+            kernels.into_iter().chain(missing().map(|task| task.kernel.as_str())).collect::<BTreeSet<_>>().len() > 1;
+        let name_of = |own: &str, kernel: &str| if has_kernels { format!("{own} ({kernel})") } else { own.to_owned() };
         let costs = Costs::collect(results);
-        let (mut figures, mut failed) = (Vec::new(), Vec::new());
-        for (_, arm) in arms {
+        let (mut figures, mut failed, mut failed_tasks) = (Vec::new(), Vec::new(), BTreeSet::new());
+        // The name, workload and device of each arm, with and without a slowdown.
+        let mut places: Vec<[String; 3]> = Vec::new();
+        for (number, arm) in arms {
             let axis = |key: &str| axes[arm].get(key).map_or_else(String::new, |value| (*value).to_owned());
             // Engines and arms with gc of one file system differ in the name alone.
             let own = axes[arm].get(AXES[6]).map_or_else(|| axis(AXES[0]), |own| (*own).to_owned());
-            let kernel = axis(AXES[3]);
+            let (kernel, workload, device) = (axis(AXES[3]), axis(AXES[1]), axis(AXES[2]));
+            let name = name_of(&own, &kernel);
+            places.push([name.clone(), workload.clone(), device.clone()]);
             match costs.of(arm) {
                 Ok(costs) => figures.push(TaskFigures {
                     arm: arm.to_owned(),
-                    name: if kernels.len() > 1 { format!("{own} ({kernel})") } else { own },
+                    number,
+                    name,
                     file_system: axis(AXES[0]),
-                    workload: axis(AXES[1]),
-                    device: axis(AXES[2]),
+                    workload,
+                    device,
                     kernel,
                     seed: axis(AXES[4]),
                     costs,
                 }),
-                Err(reason) => failed.push((arm.to_owned(), reason)),
+                Err(reason) => {
+                    failed.push((arm.to_owned(), reason));
+                    failed_tasks.insert(number);
+                }
             }
         }
+        // A missing task does not name its arms. If its file system has another arm, that one has a
+        // row.
+        let with_arm: BTreeSet<String> =
+            axes.values().filter_map(|values| Some(name_of(values.get(AXES[0])?, values.get(AXES[3])?))).collect();
+        let absent: Vec<String> = missing()
+            .map(|task| name_of(&task.file_system, &task.kernel))
+            .filter(|name| !with_arm.contains(name))
+            .collect();
         let mut first_invalid = BTreeMap::new();
         for cell in results.cells.iter().filter(|cell| !cell.valid) {
             first_invalid.entry(cell.key.arm.as_str()).or_insert(cell);
@@ -140,13 +172,18 @@ impl Atlas {
         }
         let spread = |(key, values): (_, Vec<f64>)| Some((key, Slowdown { spread: compute_spread(&values, Seed(1))? }));
         let mut atlas = Self {
-            file_systems: in_order(figures.iter().map(|task| &task.name)),
-            workloads: in_order(figures.iter().map(|task| &task.workload)),
-            devices: in_order(figures.iter().map(|task| &task.device)),
+            file_systems: in_order(places.iter().map(|[name, ..]| name).chain(&absent)),
+            workloads: in_order(
+                places.iter().map(|[_, workload, _]| workload).chain(missing().map(|task| &task.workload)),
+            ),
+            devices: in_order(places.iter().map(|[.., device]| device).chain(missing().map(|task| &task.device))),
             slowdowns: of_cells.into_iter().filter_map(spread).collect(),
             releases,
+            planned: (planned.all, missing().map(|task| task.words.clone()).collect()),
+            titles: missing().map(|task| (task.device.clone(), task.device_title.clone())).collect(),
             figures,
             failed,
+            failed_tasks: failed_tasks.len() as u64,
             partly_invalid,
         };
         let mut file_systems = std::mem::take(&mut atlas.file_systems);
@@ -157,11 +194,20 @@ impl Atlas {
         Some(atlas)
     }
 
+    /// The number of tasks with a slowdown.
+    pub(super) fn count_with_slowdown(&self) -> u64 {
+        self.figures.iter().map(|task| task.number).collect::<BTreeSet<_>>().len() as u64
+    }
+
     /// The name of a device for readers: the name of its model if all its costs are of one model,
     /// else its name in the plan.
     pub(super) fn label<'a>(&'a self, device: &'a str) -> &'a str {
-        let of_device = self.figures.iter().filter(|task| task.device == device);
-        let mut models = of_device.map(|task| task.costs.series.split_once(' ').filter(|(how, _)| *how != METHODS[2]));
+        let of_device = || self.figures.iter().filter(|task| task.device == device);
+        if of_device().next().is_none() {
+            return self.titles.get(device).map_or(device, String::as_str);
+        }
+        let mut models =
+            of_device().map(|task| task.costs.series.split_once(' ').filter(|(how, _)| *how != METHODS[2]));
         let Some(Some((_, first))) = models.next() else { return device };
         if models.all(|model| model.is_some_and(|(_, model)| model == first)) { short(first) } else { device }
     }
@@ -299,6 +345,7 @@ pub(super) mod tests {
     use senesce_store::{CellKey, CellRow, CircumstanceRow, ModelledRow};
 
     use super::*;
+    use crate::campaign::merged_tasks;
 
     /// A campaign of two file systems, two workloads and two seeds; one task failed.
     pub(in crate::campaign) fn results() -> Results {
@@ -349,9 +396,14 @@ pub(super) mod tests {
         results
     }
 
+    /// A plan whose tasks all have results.
+    pub(in crate::campaign) fn all(results: &Results) -> PlannedTasks {
+        PlannedTasks { all: merged_tasks(results).len() as u64, missing: Vec::new() }
+    }
+
     #[test]
     fn slowdown_uses_virtual_time_of_the_last_checkpoint() {
-        let atlas = Atlas::collect(&results()).unwrap();
+        let atlas = Atlas::collect(&results(), &all(&results())).unwrap();
         assert_eq!(atlas.file_systems, ["xfs", "ext4"], "the largest slowdown first");
         assert_eq!(atlas.workloads, ["git", "mail"]);
         let of = |file_system: &str, workload: &str| {
@@ -365,7 +417,7 @@ pub(super) mod tests {
 
     #[test]
     fn ranks_have_one_value_for_each_workload_that_all_have() {
-        let atlas = Atlas::collect(&results()).unwrap();
+        let atlas = Atlas::collect(&results(), &all(&results())).unwrap();
         let RelativeCosts { figures, left_out } = atlas.relative_costs("hdd-7200");
         // The median costs of git are 1.5 fresh, 6 aged with XFS and 3 with ext4.
         assert_eq!(
@@ -390,7 +442,7 @@ pub(super) mod tests {
     fn engines_and_kernels_are_no_repetitions() {
         let mut results = results();
         set(&mut results, "ext4.git.s2", "campaign.arm", "ext4-git");
-        let atlas = Atlas::collect(&results).unwrap();
+        let atlas = Atlas::collect(&results, &all(&results)).unwrap();
         assert_eq!(atlas.file_systems, ["xfs", "ext4", "ext4-git"]);
         let counts =
             atlas.slowdowns.iter().map(|((_, name, workload), slowdown)| (&**name, &**workload, slowdown.spread.count));
@@ -399,7 +451,7 @@ pub(super) mod tests {
         for (key, value) in [("campaign.kernel", "uml"), ("empty.kernel_release", "6.6")] {
             set(&mut results, "xfs.git.s1", key, value);
         }
-        let atlas = Atlas::collect(&results).unwrap();
+        let atlas = Atlas::collect(&results, &all(&results)).unwrap();
         assert_eq!(atlas.file_systems, ["xfs (host)", "xfs (uml)", "ext4 (host)", "ext4-git (host)"]);
         let releases: Vec<_> = atlas.releases.iter().map(|(kernel, all)| (kernel.as_str(), all.len())).collect();
         assert_eq!(releases, [("host", 1), ("uml", 1)]);
@@ -409,7 +461,7 @@ pub(super) mod tests {
     fn both_costs_are_of_one_volume_checkpoint_method_and_device() {
         let arm = "ext4.git.s1";
         let of = |results: &Results| {
-            let atlas = Atlas::collect(results).unwrap();
+            let atlas = Atlas::collect(results, &all(results)).unwrap();
             let found = atlas.figures.iter().find(|task| task.arm == arm).map(|task| task.costs.clone());
             found.ok_or_else(|| atlas.failed.iter().find(|(failed, _)| failed == arm).unwrap().1.clone())
         };

@@ -3,15 +3,18 @@
 
 mod contrast;
 mod figures;
+mod planned;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::{Value, context};
-use senesce_core::statistics::{Change, ENOUGH_FIGURES, Spread, compute_ranking, compute_rows};
+use senesce_core::statistics::{Change, ENOUGH_FIGURES, Ranking, Row, Spread, compute_ranking, compute_rows};
 use senesce_store::Results;
 
 use self::contrast::text_colours;
 use self::figures::{Atlas, RelativeCosts, Slowdown};
+use self::planned::of_tasks;
+pub use self::planned::{MissingTask, PlannedTasks, merged_tasks, tell_missing_tasks};
 use crate::{
     Error,
     csv::{Csv, exact},
@@ -22,11 +25,11 @@ use crate::{
 };
 
 /// Renders the merged results of a campaign as one HTML page that loads no other file. Returns the
-/// same bytes for the same results.
+/// same bytes for the same results. The page warns of planned tasks without a result.
 ///
 /// Errors: [`Error::NoCampaign`] if the results are not those of a campaign.
-pub fn render_campaign(results: &Results) -> Result<String, Error> {
-    let atlas = Atlas::collect(results).ok_or(Error::NoCampaign)?;
+pub fn render_campaign(results: &Results, planned: &PlannedTasks) -> Result<String, Error> {
+    let atlas = Atlas::collect(results, planned).ok_or(Error::NoCampaign)?;
     let maps: Vec<Value> = atlas.devices.iter().map(|device| map(&atlas, device)).collect();
     let rankings: Vec<Value> = atlas.devices.iter().filter_map(|device| ranking(&atlas, device)).collect();
     let description = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "plan.description");
@@ -37,12 +40,12 @@ pub fn render_campaign(results: &Results) -> Result<String, Error> {
         lead => lead(&atlas),
         warnings => warnings(&atlas),
         most => most(&atlas).map(|most| figure(most.max(LEAST_END))),
-        tasks => atlas.figures.len(),
+        tasks => count(atlas.count_with_slowdown()),
+        planned => count(atlas.planned.0),
         kernels => kernels(&atlas),
         maps,
         rankings,
         failed => atlas.failed.iter().map(|(arm, reason)| context! { arm => arm.as_str(), reason => reason.as_str() }).collect::<Vec<_>>(),
-        csv => csv(&atlas),
         style => style() + include_str!("../../assets/campaign.css"),
         script => include_str!("../../assets/report.js"),
         data => page_json(&serde_json::to_string(&atlas.figures).unwrap_or_default()),
@@ -57,14 +60,16 @@ fn lead(atlas: &Atlas) -> String {
         let (key, slowdown) = of_device.max_by(|a, b| a.1.spread.median.total_cmp(&b.1.spread.median))?;
         let on = on_device(atlas, device);
         let (median, n) = (figure(slowdown.spread.median), slowdown.spread.count);
-        Some(format!("{median}× for {} under {}{on} (n = {n})", key.1, key.2))
+        Some(format!("{median}× for {} under {}{on} (n\u{a0}=\u{a0}{n})", key.1, key.2))
     };
     let worst: Vec<String> = atlas.devices.iter().filter_map(worst).collect();
     match worst.is_empty() {
         true => "No task has a slowdown.".to_owned(),
         false => {
             let modelled = if atlas.is_modelled() { "modelled " } else { "" };
-            format!("The largest {modelled}slowdown of a cold read against a fresh copy: {}.", list(&worst))
+            let (have, all) = (atlas.count_with_slowdown(), atlas.planned.0);
+            let part = if have < all { format!(", in {} of {} tasks", count(have), count(all)) } else { String::new() };
+            format!("The largest {modelled}slowdown of a cold read against a fresh copy{part}: {}.", list(&worst))
         }
     }
 }
@@ -74,53 +79,29 @@ fn on_device(atlas: &Atlas, device: &str) -> String {
     if device.is_empty() { String::new() } else { format!(" on {}", atlas.label(device)) }
 }
 
-/// The cells of the maps without a result, for example because a task is not finished, as a
-/// warning. Plans of a campaign can have devices of their own. So a cell counts only if another
-/// file system has a result of its device and workload.
-fn gaps(atlas: &Atlas) -> Option<String> {
-    let columns: BTreeSet<(&String, &String)> =
-        atlas.slowdowns.keys().map(|(device, _, workload)| (device, workload)).collect();
-    let all = || {
-        let names = |(device, workload)| atlas.file_systems.iter().map(move |name| (device, name, workload));
-        columns.iter().copied().flat_map(names)
-    };
-    let is_empty = |(device, name, workload): &(&String, &String, &String)| {
-        !atlas.slowdowns.contains_key(&((*device).clone(), (*name).clone(), (*workload).clone()))
-    };
-    let (device, name, workload) = all().find(is_empty)?;
-    let (empty, on) = (all().filter(is_empty).count(), on_device(atlas, device));
-    Some(format!(
-        "{} of {} cells of the tables {} no result (the first: {name} under {workload}{on}). The largest slowdown may be \
-         there.",
-        count(empty as u64),
-        count(all().count() as u64),
-        if empty == 1 { "has" } else { "have" }
-    ))
-}
-
-/// The warnings above the figures: tasks without a slowdown, those with other invalid cells, and
-/// cells without a result.
+/// The warnings above the figures: tasks without a result, those without a slowdown, and those with
+/// other invalid cells.
 fn warnings(atlas: &Atlas) -> Vec<String> {
-    let all = count((atlas.failed.len() + atlas.figures.len()) as u64);
-    let number = |tasks: &[(String, String)]| {
-        let has = if tasks.len() == 1 { "has" } else { "have" };
-        format!("{} of {all} tasks {has}", count(tasks.len() as u64))
-    };
+    let (all, missing) = &atlas.planned;
+    let missing = (!missing.is_empty()).then(|| {
+        let tasks = tell_missing_tasks(missing.iter().cloned(), missing.len() as u64, *all);
+        format!("{tasks}. The largest slowdown may be there.")
+    });
     let failed = atlas.failed.first().map(|(arm, reason)| {
         format!(
             "{} no slowdown (the first: {arm}: {}). All figures leave out such tasks; the list is at the end of the page.",
-            number(&atlas.failed),
+            of_tasks(atlas.failed_tasks, *all),
             shortened_reason(reason)
         )
     });
     let invalid = atlas.partly_invalid.first().map(|(arm, cell)| {
         format!(
             "{} invalid results (the first: {arm}, {}). Their other cells are valid, and their slowdowns are included.",
-            number(&atlas.partly_invalid),
+            of_tasks(atlas.partly_invalid.len() as u64, *all),
             shortened_reason(cell)
         )
     });
-    failed.into_iter().chain(invalid).chain(gaps(atlas)).collect()
+    missing.into_iter().chain(failed).chain(invalid).collect()
 }
 
 /// The largest slowdown.
@@ -167,7 +148,7 @@ fn map(atlas: &Atlas, device: &str) -> Value {
         let part = (have < all).then(|| format!("{have} of {all}"));
         context! { file_system => file_system.as_str(), cells, mean, part }
     });
-    context! { device => atlas.label(device), rows => rows.collect::<Vec<_>>(), workloads => &atlas.workloads }
+    context! { csv => csv(atlas, device), device => atlas.label(device), rows => rows.collect::<Vec<_>>(), workloads => &atlas.workloads }
 }
 
 /// The smallest end of the scale of colours.
@@ -183,10 +164,12 @@ fn heat(slowdown: f64, most: f64) -> u64 {
 /// `n = 1`, `range 3.22 to 10.2, n = 2`, `95% 3.00 to 4.00, n = 5`.
 fn range(spread: &Spread) -> String {
     let n = spread.count;
+    // No line breaks within it.
+    let n_text = format!("n\u{a0}=\u{a0}{n}");
     match n {
-        0 | 1 => format!("n = {n}"),
-        few if few < ENOUGH_FIGURES => format!("range {} to {}, n = {n}", figure(spread.min), figure(spread.max)),
-        _ => format!("95% {} to {}, n = {n}", figure(spread.interval_low), figure(spread.interval_high)),
+        0 | 1 => n_text,
+        few if few < ENOUGH_FIGURES => format!("range {} to {}, {n_text}", figure(spread.min), figure(spread.max)),
+        _ => format!("95% {} to {}, {n_text}", figure(spread.interval_low), figure(spread.interval_high)),
     }
 }
 
@@ -213,6 +196,7 @@ fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
     let is_ranked = |name: &&String| all.iter().any(|figures| figures.name == **name);
     let unranked: Vec<String> = atlas.file_systems.iter().filter(|name| !is_ranked(name)).cloned().collect();
     Some(context! {
+        csv => order_csv(&ranking, &rows),
         device => atlas.label(device),
         fresh => order(&ranking.unaged, false),
         aged => order(&ranking.aged, true),
@@ -222,8 +206,23 @@ fn ranking(atlas: &Atlas, device: &str) -> Option<Value> {
     })
 }
 
-/// The figures of all tasks.
-fn csv(atlas: &Atlas) -> String {
+/// The places of file systems on a device, fresh and aged.
+fn order_csv(ranking: &Ranking, rows: &[Row]) -> String {
+    let mut csv = Csv::new(&["state", "place", "file_system", "cost", "n"]);
+    for (state, names) in [("fresh", &ranking.unaged), ("aged", &ranking.aged)] {
+        for (at, name) in names.iter().enumerate() {
+            let row = rows.iter().find(|row| row.name == *name);
+            let spread = row.and_then(|row| if state == "aged" { Some(&row.aged) } else { row.unaged.as_ref() });
+            let Some(spread) = spread else { continue };
+            let place = (at + 1).to_string();
+            csv.row(&[state.to_owned(), place, name.clone(), exact(spread.median), spread.count.to_string()]);
+        }
+    }
+    csv.finish()
+}
+
+/// The figures of all tasks on a device.
+fn csv(atlas: &Atlas, device: &str) -> String {
     let mut csv = Csv::new(&[
         "arm",
         "file_system",
@@ -236,7 +235,7 @@ fn csv(atlas: &Atlas) -> String {
         "aged",
         "slowdown",
     ]);
-    for task in &atlas.figures {
+    for task in atlas.figures.iter().filter(|task| task.device == device) {
         csv.row(&[
             task.arm.clone(),
             task.file_system.clone(),
@@ -268,17 +267,17 @@ fn in_order<'a>(values: impl Iterator<Item = &'a String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::campaign::figures::tests::results;
+    use crate::campaign::figures::tests::{all, results};
 
     #[test]
     fn page_has_a_cell_for_each_pair() {
-        let page = render_campaign(&results()).unwrap();
-        assert!(page.contains("ext4, git: 2.00× a fresh copy, range 2.00 to 2.00, n = 2"), "{page}");
+        let page = render_campaign(&results(), &all(&results())).unwrap();
+        assert!(page.contains("ext4, git: 2.00× a fresh copy, range 2.00 to 2.00, n\u{a0}=\u{a0}2"), "{page}");
         assert!(page.contains("xfs, git: 4.00×"), "{page}");
         assert!(page.contains("xfs, mail: no result"), "{page}");
         assert!(page.contains("the disk is gone"), "{page}");
         // The ranking has one workload, and one value has no interval.
-        assert!(page.contains("4.00× (n = 1)") && !page.contains("4.00 to 4.00, 1"), "{page}");
+        assert!(page.contains("4.00×<small>n\u{a0}=\u{a0}1</small>") && !page.contains("4.00 to 4.00, 1"), "{page}");
         let warnings = page.split("class=\"warnings\"").nth(1).unwrap();
         assert!(
             warnings.contains("2 of 8 tasks have no slowdown (the first: xfs.mail.s1: the disk is gone)"),
@@ -290,7 +289,10 @@ mod tests {
         assert!(page.contains("Slowdown by file system and workload: d<") && !page.contains(": hdd-7200<"), "{page}");
         assert!(page.contains("Kernels: host 6.1."), "{page}");
         assert!(page.contains("Left out, because a file system has no result: mail."), "{page}");
-        assert_eq!(page, render_campaign(&results()).unwrap());
+        // Each table has its figures.
+        assert_eq!(page.matches("<template class=\"csv\">").count(), 2, "{page}");
+        assert!(page.contains("fresh,1,") && page.contains("aged,2,xfs,4,1\n"), "{page}");
+        assert_eq!(page, render_campaign(&results(), &all(&results())).unwrap());
     }
 
     #[test]
@@ -300,7 +302,7 @@ mod tests {
         for cell in results.cells.iter_mut().filter(is_it) {
             (cell.valid, cell.reason) = (false, "it was killed".to_owned());
         }
-        let page = render_campaign(&results).unwrap();
+        let page = render_campaign(&results, &all(&results)).unwrap();
         let warnings = page.split("class=\"warnings\"").nth(1).unwrap().split("</div>").next().unwrap();
         assert!(warnings.contains("2 of 8 tasks have no slowdown"), "{warnings}");
         let invalid =
@@ -308,25 +310,46 @@ mod tests {
         assert!(warnings.contains(invalid), "{warnings}");
     }
 
+    /// A missing task of this file system, workload and device.
+    fn missing([file_system, workload, device, title]: [&str; 4]) -> MissingTask {
+        MissingTask {
+            words: format!("{file_system}, {workload}, {title}"),
+            file_system: file_system.to_owned(),
+            workload: workload.to_owned(),
+            kernel: "host".to_owned(),
+            device: device.to_owned(),
+            device_title: title.to_owned(),
+        }
+    }
+
     #[test]
-    fn missing_task_is_in_the_warnings() {
+    fn planned_task_without_a_result_is_in_headline_and_warnings() {
         let mut results = results();
-        let is_other = |arm: &str| !arm.starts_with("xfs.mail");
-        results.circumstances.retain(|row| is_other(&row.arm));
-        results.cells.retain(|cell| is_other(&cell.key.arm));
-        results.modelled.retain(|row| is_other(&row.key.arm));
-        let page = render_campaign(&results).unwrap();
-        let warnings = page.split("class=\"warnings\"").nth(1).unwrap().split("</div>").next().unwrap();
-        let gap = "1 of 4 cells of the tables has no result (the first: xfs under mail on d). The largest slowdown may be \
-                   there.";
-        assert!(warnings.contains(gap) && !warnings.contains("have no slowdown"), "{warnings}");
+        results.cells.iter_mut().for_each(|cell| cell.valid = true);
+        assert!(!render_campaign(&results, &all(&results)).unwrap().contains("class=\"warnings\""));
+        // No other file system has a result of this workload or device.
+        let absent = vec![missing(["btrfs", "profile", "sata-ssd", "SATA SSD"])];
+        let page = render_campaign(&results, &PlannedTasks { all: 9, missing: absent }).unwrap();
+        let part = |from: &str, to: &str| page.split(from).nth(1).unwrap().split(to).next().unwrap();
+        let warnings = part("class=\"warnings\"", "</div>");
+        let expected = "1 of 9 tasks has no result: btrfs, profile, SATA SSD. The largest slowdown may be there.";
+        assert!(warnings.contains(expected), "{warnings}");
+        let lead = part("class=\"lead\">", "</p>");
+        assert!(
+            lead.starts_with("The largest modelled slowdown of a cold read against a fresh copy, in 8 of 9 tasks: "),
+            "{lead}"
+        );
+        assert!(page.contains(">8 of 9 tasks with a slowdown"), "{page}");
+        // The tables have a place for it.
+        assert!(page.contains("Slowdown by file system and workload: SATA SSD<"), "{page}");
+        assert!(page.contains("btrfs, profile: no result"), "{page}");
     }
 
     #[test]
     fn another_run_is_refused() {
         let mut results = results();
         results.circumstances.clear();
-        assert!(matches!(render_campaign(&results), Err(Error::NoCampaign)));
+        assert!(matches!(render_campaign(&results, &all(&results)), Err(Error::NoCampaign)));
     }
 
     #[test]
@@ -340,8 +363,8 @@ mod tests {
     fn few_values_have_a_range_and_one_has_none() {
         let of =
             |values: &[f64]| range(&senesce_core::statistics::compute_spread(values, senesce_core::Seed(1)).unwrap());
-        assert_eq!(of(&[0.611]), "n = 1");
-        assert_eq!(of(&[3.22, 10.2]), "range 3.22 to 10.2, n = 2");
+        assert_eq!(of(&[0.611]), "n\u{a0}=\u{a0}1");
+        assert_eq!(of(&[3.22, 10.2]), "range 3.22 to 10.2, n\u{a0}=\u{a0}2");
         assert!(of(&[1.0, 2.0, 3.0, 4.0]).starts_with("95% "), "{}", of(&[1.0, 2.0, 3.0, 4.0]));
     }
 }

@@ -6,14 +6,15 @@ mod submit;
 mod task;
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
 use senesce_core::Printable;
-use senesce_experiment::campaign::{Campaign, Merged, merge, preview_merge, remove_leftovers};
-use senesce_report::render_campaign;
+use senesce_experiment::campaign::{Campaign, Merged, Progress, Task, merge, preview_merge, remove_leftovers};
+use senesce_report::{MissingTask, PlannedTasks, merged_tasks, render_campaign, tell_missing_tasks};
 
 pub use self::status::{CAMPAIGN_STATUS_SCHEMA, StatusDocument};
 use crate::{
@@ -81,11 +82,7 @@ fn merge_tasks(dir: &Path, (partial, dry_run): (bool, bool), quiet: bool) -> Res
         return Err(usage("no task is finished", Some(&format!("senesce campaign status {dir}"))));
     }
     if missing > 0 {
-        let mut list = first.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        if missing > first.len() as u64 {
-            list.push_str(", …");
-        }
-        let message = format!("{missing} of {} tasks have no result: {list}", campaign.count());
+        let message = missing_text(&campaign, &first, missing);
         if !partial {
             let hint = format!("senesce campaign status {dir} prints why; --partial merges the finished tasks");
             return Err(failed_with(message, Some(&hint)));
@@ -107,6 +104,36 @@ fn merge_tasks(dir: &Path, (partial, dry_run): (bool, bool), quiet: bool) -> Res
     Ok(())
 }
 
+/// `1 of 12 tasks has no result: 7 (btrfs, mail, HDD 7.2K)`. `first` has the numbers of the first
+/// missing tasks.
+fn missing_text(campaign: &Campaign, first: &[u64], missing: u64) -> String {
+    let name = |number: &u64| Some(format!("{number} ({})", campaign.words(&campaign.task(*number).ok()?)));
+    tell_missing_tasks(first.iter().filter_map(name), missing, campaign.count())
+}
+
+/// The planned tasks, and those that the merged results lack. Notes tasks that finished after the
+/// merge.
+fn find_missing(campaign: &Campaign, merged: &BTreeSet<u64>) -> Result<PlannedTasks> {
+    let missing = |task: Task| MissingTask {
+        words: campaign.words(&task),
+        device_title: task.device_title().unwrap_or_default(),
+        file_system: task.file_system,
+        workload: task.workload,
+        kernel: task.kernel.as_str().to_owned(),
+        device: task.device.unwrap_or_default(),
+    };
+    let tasks = campaign.tasks().filter(|task| !merged.contains(&task.number));
+    let planned = PlannedTasks { all: campaign.count(), missing: tasks.map(missing).collect() };
+    let late = (planned.missing.len()).saturating_sub(Progress::missing(campaign)?.len());
+    if late > 0 {
+        eprintln!(
+            "senesce: {late} of the missing tasks finished after the merge; merge again: senesce campaign merge {}",
+            shell_word(&campaign.paths.dir)
+        );
+    }
+    Ok(planned)
+}
+
 /// Writes the page of the merged run.
 fn report(dir: &Path, out: Option<PathBuf>, (force, dry_run): (bool, bool)) -> Result<()> {
     let campaign = Campaign::open(dir)?;
@@ -117,7 +144,8 @@ fn report(dir: &Path, out: Option<PathBuf>, (force, dry_run): (bool, bool)) -> R
     }
     let out = out.unwrap_or_else(|| merged.join("campaign.html"));
     check_files([&Some(out.clone())], Some(force))?;
-    let page = render_campaign(&read_results(&merged)?)?;
+    let results = read_results(&merged)?;
+    let page = render_campaign(&results, &find_missing(&campaign, &merged_tasks(&results))?)?;
     if dry_run {
         print_file_preview(&out);
         return Ok(());

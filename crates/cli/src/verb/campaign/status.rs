@@ -8,9 +8,10 @@ use senesce_core::Printable;
 use senesce_experiment::campaign::{Campaign, Progress};
 use serde::Serialize;
 
-use super::{shell_word, slurm};
+use super::{missing_text, shell_word, slurm};
 use crate::{
     clock::{SystemClock, tell_utc},
+    fit::fit,
     schema::document,
     table::render_table,
     verb::run::world,
@@ -116,7 +117,9 @@ pub fn status(dir: &Path, json: bool) -> Result<()> {
         return Ok(());
     }
     let dir = shell_word(&campaign.paths.dir);
-    print!("{}", render(&document, &dir, SystemClock::unix_time().seconds));
+    let missing = Progress::missing(&campaign)?;
+    let missing = (!missing.is_empty()).then(|| missing_text(&campaign, &missing, missing.len() as u64));
+    print!("{}", fit(&render(&document, missing.as_deref(), &dir, SystemClock::unix_time().seconds)));
     Ok(())
 }
 
@@ -124,8 +127,9 @@ fn to_json(status: &StatusDocument) -> serde_json::Value {
     document(CAMPAIGN_STATUS_SCHEMA, status)
 }
 
-/// `dir`: the directory of the campaign, quoted for a shell.
-fn render(status: &StatusDocument, dir: &str, now: i64) -> String {
+/// `missing` names the tasks without a result. `dir`: the directory of the campaign, quoted for a
+/// shell.
+fn render(status: &StatusDocument, missing: Option<&str>, dir: &str, now: i64) -> String {
     let mut text = format!("campaign {}: {} of {} tasks done", status.name, status.done, status.tasks);
     if !status.invalid.is_empty() {
         text.push_str(&format!(", {} with invalid results", status.invalid.len()));
@@ -143,6 +147,9 @@ fn render(status: &StatusDocument, dir: &str, now: i64) -> String {
     });
     lines.extend(left.map(|left| vec!["time left".to_owned(), left]));
     text.push_str(&render_table(&lines));
+    if let Some(missing) = missing {
+        text.push_str(&format!("\n{missing}\n"));
+    }
     if !status.running.is_empty() {
         let line = |running: &RunningTask| {
             let seconds = (now - running.begun_unix_seconds as i64).max(0) as f64;
@@ -211,7 +218,9 @@ mod tests {
             mean_seconds: Some(30.0),
             remaining_seconds: Some(600.0),
         };
-        let text = render(&status, "/c", 1_000);
+        let missing = "60 of 100 tasks have no result: 7 (xfs, mail); 59 more";
+        let text = render(&status, Some(missing), "/c", 1_000);
+        assert!(text.contains(&format!("\n\n{missing}\n\nrunning tasks:\n")), "{text}");
         let start = "campaign atlas: 40 of 100 tasks done, 2 with invalid results\nrunning    12\nfailed     1\n";
         assert!(text.starts_with(start), "{text}");
         for part in [
