@@ -108,6 +108,7 @@
   const view = senesceMap.view(canvas, part.side, { over, pick: (place) => place && !isPinned && choose(...place) });
   const paint = () => {
     const blank = theme("--paper"), other = theme("--axis");
+    document.getElementById("map-gaps").hidden = part === parts.all;
     TREE = places();
     const shade = (share) => `rgb(${fade(modes[mode].scale(0.4), share, blank).join(" ")})`;
     partly.querySelector("i").style.background = `linear-gradient(to right, ${shade(0)}, ${shade(1)})`;

@@ -83,7 +83,7 @@ pub fn render_inspection(inspection: &Json, options: &InspectionOptions) -> Resu
         modes => modes.map(|(name, label)| context! { name => name, label => label }),
         map => context! { cell => size(&map["cell_bytes"]) },
         cost_bars => cost_bars(inspection),
-        refusal => inspection_verdict::refusal(inspection).map(|refusal| inspection_verdict::with_code(&refusal)),
+        slow_best_order => inspection_verdict::slow_best_order(inspection),
         own_read_ahead_kib => target["device_read_ahead_kib"].as_u64().filter(|own| Some(*own) != target["read_ahead_kib"].as_u64()),
         cost_csv => cost_csv(&inspection["costs"]),
         costs => rows_of(&inspection["costs"], cost_row),
@@ -186,9 +186,9 @@ fn loser_row(target: &Json, loser: &Json, whole: Option<f64>, is_directory: bool
     let share = loser["lost_seconds"].as_f64().zip(whole).map(|(lost, whole)| format_percent(lost / whole));
     let mut row = vec![
         seconds(&loser["lost_seconds"]),
+        path_of(target, loser),
         share.unwrap_or_else(|| "–".to_owned()),
         times(&loser["slowdown"]),
-        path_of(target, loser),
         size(&loser["bytes"]),
     ];
     if is_directory {

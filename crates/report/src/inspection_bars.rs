@@ -26,20 +26,21 @@ pub(crate) fn cost_bars(inspection: &Json) -> Vec<String> {
         inspection["device"]["judged_as"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
     let mut costs: Vec<&Json> = inspection["costs"].as_array().into_iter().flatten().collect();
     costs.sort_by_key(|cost| !is_own(cost, &own));
-    costs.into_iter().filter_map(|cost| draw(cost, is_own(cost, &own))).collect()
+    let mark = if own.len() > 1 { ", a device of the verdict" } else { ", the device of the verdict" };
+    costs.into_iter().filter_map(|cost| draw(cost, if is_own(cost, &own) { mark } else { "" })).collect()
 }
 
 fn is_own(cost: &Json, own: &[&str]) -> bool {
     cost["device"].as_str().is_some_and(|device| own.contains(&device))
 }
 
-fn draw(cost: &Json, is_own: bool) -> Option<String> {
+/// `mark` follows the name of the device.
+fn draw(cost: &Json, mark: &str) -> Option<String> {
     let device = cost["device"].as_str()?;
     let values: Vec<_> =
         LAYOUTS.iter().filter_map(|layout| Some((layout, cost["seconds"][layout.0].as_f64()?))).collect();
     let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     let fresh = cost["seconds"]["fresh_copy"].as_f64().unwrap_or(f64::NAN);
-    let mark = if is_own { ", the device of the verdict" } else { "" };
     let title = escape(&format!("{}{mark}", short(device)));
     let mut svg = format!(r#"<text class="panel-title" x="0" y="14">{title}</text>"#);
     for (at, ((_, name, class), value)) in values.iter().enumerate() {
@@ -78,6 +79,8 @@ mod tests {
         let bars = cost_bars(
             &json!({ "device": { "judged_as": ["model: NVMe"] }, "costs": [cost("model: HDD"), cost("model: NVMe")] }),
         );
+        let both = json!({ "device": { "judged_as": ["model: HDD", "model: NVMe"] }, "costs": [cost("model: HDD"), cost("model: NVMe")] });
+        assert!(cost_bars(&both).iter().all(|bars| bars.contains(", a device of the verdict<")));
         assert!(bars[0].contains(">NVMe, the device of the verdict<") && bars[1].contains(">HDD<"), "{bars:?}");
         assert!(bars[0].contains(">2.00 s · 4.00×<") && bars[0].contains(">500 ms<"), "{}", bars[0]);
     }

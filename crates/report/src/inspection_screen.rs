@@ -7,7 +7,7 @@ use crate::{
     devices::short,
     format::{bytes, count, figure, seconds as format_seconds},
     inspection::{share_of_loss, without_empty_ends},
-    inspection_verdict::order_hint,
+    inspection_verdict::{order_hint, slow_best_order},
 };
 
 /// The key for the reason why `senesce defrag` refuses the file system. Absent if it does not.
@@ -68,6 +68,9 @@ pub fn inspection_screen(inspection: &Json) -> String {
             share_of_loss(cost, "interfile_share", percent),
             share_of_loss(cost, "metadata_share", percent),
         ));
+    }
+    if let Some(reason) = slow_best_order(inspection) {
+        line(&reason);
     }
     line(&read_ahead(target));
     if let Some(problem) = inspection[DEFRAG_REFUSAL].as_str() {

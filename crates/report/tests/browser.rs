@@ -186,7 +186,10 @@ const CHECK_INSPECTION: &str = r#"
   const kept = picture();
   file.click();
   const back = picture();
+  const gaps = [seen(document.getElementById("map-gaps"))];
   document.querySelector('#map button.part[data-part=all]').click();
+  gaps.push(seen(document.getElementById("map-gaps")));
+  const refusals = document.body.innerText.split("cannot move files here").length - 1;
   const whole = picture();
   const box = canvas.getBoundingClientRect();
   canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + 2, clientY: box.top + 2 }));
@@ -199,7 +202,7 @@ const CHECK_INSPECTION: &str = r#"
   const buttons = [...document.querySelectorAll('#costs .save button')].map((button) => button.textContent);
   const verdict = document.createElement("pre");
   verdict.id = "verdict";
-  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, changes: [lit !== plain, dark === plain, kept !== plain, back === plain, whole !== plain], cell, legend, bars, buttons }) + "END";
+  verdict.textContent = "VERDICT" + JSON.stringify({ overlaps, changes: [lit !== plain, dark === plain, kept !== plain, back === plain, whole !== plain], gaps, refusals, cell, legend, bars, buttons }) + "END";
   document.body.append(verdict);
 "#;
 
@@ -428,7 +431,9 @@ fn reproduction_page_opens_without_errors_or_overlaps() {
 fn rows_of_an_inspection_act_on_its_map() {
     let Some(chromium) = chromium_or_skip() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let page = render_inspection(&inspection_sample::inspection(), &InspectionOptions::default()).unwrap();
+    let mut inspection = inspection_sample::inspection();
+    inspection["defrag_refusal"] = serde_json::json!("the file system is read only");
+    let page = render_inspection(&inspection, &InspectionOptions::default()).unwrap();
     std::fs::write(dir.path().join("page.html"), with_check(&page, CHECK_INSPECTION)).unwrap();
     for (width, dark) in [(1280, false), (390, true)] {
         let (verdict, log) = open(chromium, dir.path(), width, dark);
@@ -436,6 +441,9 @@ fn rows_of_an_inspection_act_on_its_map() {
         assert!(console.is_empty(), "{width} px: {console:?}");
         assert_eq!(verdict["overlaps"], serde_json::json!([]), "{width} px");
         assert_eq!(verdict["changes"], serde_json::json!([true, true, true, true, true]), "{width} px: {verdict}");
+        // The whole volume has its gaps, so the caption does not say that they are left out.
+        assert_eq!(verdict["gaps"], serde_json::json!([true, false]), "{width} px: {verdict}");
+        assert_eq!(verdict["refusals"], 1, "{width} px: {verdict}");
         // A clicked cell stays, so that its path can be copied.
         let cell = verdict["cell"].as_str().unwrap();
         assert!(cell.contains("4 KiB at 0 B of the volume") && cell.contains("a/very/long/<path>/x"), "{cell}");

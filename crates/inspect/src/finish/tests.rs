@@ -10,6 +10,7 @@ use senesce_probe::{
 
 use super::*;
 use crate::{
+    cost::LayoutCosts,
     drives::Modelled,
     metadata::MetadataReader,
     told::{ToldBlocks, ToldEntry},
@@ -72,16 +73,21 @@ fn tree(shapes: &[Shape], place: impl Fn(usize, usize, u64) -> u64) -> Vec<ToldE
     entries
 }
 
-/// The costs of reading the tree on a disk and on an SSD, with and without its metadata.
+/// The costs of reading the tree on a disk and on an SSD, with and without its metadata. The fresh
+/// copy is shuffled.
 fn costs(entries: &[ToldEntry]) -> Vec<DeviceCosts> {
+    costs_on(entries, 2 * VOLUME_BLOCKS * BLOCK, true)
+}
+
+fn costs_on(entries: &[ToldEntry], volume_bytes: u64, is_shuffled: bool) -> Vec<DeviceCosts> {
     let devices = [find_preset("hdd-7200").unwrap().clone(), find_preset("sata-ssd").unwrap().clone()];
     let readers = [MetadataReader::of(Box::new(ToldBlocks::of(entries)), None), MetadataReader::told("a test")];
     let read = |metadata: MetadataReader| {
-        let volume = (2 * VOLUME_BLOCKS * BLOCK, 4);
-        let mut adder = Adder::new(Space::Device, Modelled::one(&devices), 128, volume, None, metadata).unwrap();
+        let modelled = Modelled::one(&devices);
+        let mut adder = Adder::new(Space::Device, modelled, 128, (volume_bytes, 4), None, metadata).unwrap();
         entries.iter().for_each(|told| adder.add(told.entry.clone()));
         assert_eq!(adder.contradictory, 0);
-        let (meters, _) = adder.read_fresh_copy(true, 10).unwrap();
+        let (meters, _) = adder.read_fresh_copy(is_shuffled, 10).unwrap();
         meters.iter().map(|meter| device_costs(meter, adder.has_metadata())).collect::<Vec<_>>()
     };
     readers.into_iter().flat_map(read).collect()
@@ -99,6 +105,31 @@ fn scattered(number: usize, piece: usize) -> u64 {
 /// An upper bound of one request on the disk without its transfer: a full stroke, a rotation and
 /// overhead.
 const LONGEST_ACCESS_SECONDS: f64 = 0.030;
+
+/// The page of an inspection names the cause by the part of the metadata.
+#[test]
+fn best_order_is_slower_than_a_fresh_copy_by_metadata_or_by_place() {
+    const FILES: u64 = 200;
+    const FAR: u64 = 400_000_000_000 / BLOCK;
+    let costs = |first: u64, inode_block: &dyn Fn(u64) -> u64| {
+        let shape = |number| Shape { pieces: vec![(64, true)], hole: 0, inode_block: inode_block(number) };
+        let shapes: Vec<Shape> = (0..FILES).map(shape).collect();
+        let entries = tree(&shapes, |number, _, _| first + 64 * number as u64);
+        costs_on(&entries, 500_000_000_000, false)
+    };
+    let excess = |cost: &LayoutCosts<f64>| cost.best_order - cost.fresh_copy;
+    let parts = |disk: &DeviceCosts| (excess(&disk.seconds), disk.metadata_seconds.as_ref().map_or(0.0, excess));
+    // Inodes are everywhere, and contents are adjacent from the start of the disk.
+    let scattered = costs(0, &|number| number * 7_919 * 400 % (FAR / 100));
+    let (all, metadata) = parts(&scattered[0]);
+    assert!(all > 0.5 && metadata > all / 4.0, "{all} s, metadata {metadata} s");
+    assert!(parts(&scattered[2]).0 < 0.01, "without metadata, the best order is as fast: {:?}", scattered[2].seconds);
+    // All is adjacent, where the disk turns fewer sectors past its head.
+    let far = costs(FAR, &|number| FAR - 100 + number / 16);
+    let (all, metadata) = parts(&far[0]);
+    assert!(all > 0.1 && metadata < all / 4.0, "{all} s, metadata {metadata} s");
+    assert!(parts(&far[2]).0 > 0.1, "{:?}", far[2].seconds);
+}
 
 #[test]
 fn joining_a_file_does_not_buffer_others() {
