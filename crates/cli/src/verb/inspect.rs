@@ -384,6 +384,10 @@ fn is_for_guest(args: &InspectArgs, access: Access, is_engine: bool, host: &Linu
 
 /// The files and directories of a mounted file system, if `path` is its root.
 fn count_entries(path: &Path) -> Option<u64> {
+    // The file system that stores an image or the node of a device is another one.
+    if !path.is_dir() {
+        return None;
+    }
     let device = |path: &Path| Some(fs::metadata(path).ok()?.dev());
     let is_root = device(path) != device(&path.join("..")) || path == Path::new("/");
     let stat = rustix::fs::statvfs(path).ok().filter(|stat| is_root && stat.f_files > 0)?;
@@ -426,6 +430,13 @@ mod tests {
     use senesce_inspect::{Grade, JudgedDevice};
 
     use super::*;
+
+    #[test]
+    fn images_have_no_total_of_their_file_system() {
+        let image = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(count_entries(image.path()), None);
+        assert_eq!(count_entries(Path::new("garden:nowhere")), None);
+    }
 
     #[test]
     fn gate_needs_every_model_of_the_disk() {
