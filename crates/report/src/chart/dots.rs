@@ -15,6 +15,8 @@ const RIGHT: f64 = 16.0;
 const MARK_STEP: f64 = 9.0;
 /// The same distance if arrows with values are drawn between the marks.
 const CURE_STEP: f64 = 20.0;
+/// The length of the head of an arrow, px.
+const HEAD: f64 = 5.0;
 /// Pixels that a tick's label needs.
 const TICK_WIDTH: f64 = 32.0;
 /// The longest name of an arm that fits before its line, and the longest in full size.
@@ -54,12 +56,12 @@ impl Draw for DotPanel {
             let _ = write!(svg, r#"<text class="tick" x="{at:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
         }
         frame.draw_x_label(&mut svg, (LEFT, right), self.x_label);
+        let is_long = self.rows.iter().any(|(arm, _)| arm.chars().count() > FULL_SIZE);
+        let class = if is_long { "tick small-label" } else { "tick" };
         for (at, (arm, values)) in self.rows.iter().enumerate() {
             let top = above + at as f64 * slot;
             let y = top + slot / 2.0;
-            let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
             let (name, under) = (escape(&shortened(arm)), y + 4.0);
-            let class = if arm.chars().count() > FULL_SIZE { "tick small-label" } else { "tick" };
             let _ = write!(
                 svg,
                 r#"<text class="{class}" x="{}" y="{under:.1}" text-anchor="end">{name}</text>"#,
@@ -84,14 +86,28 @@ impl Draw for DotPanel {
                 };
                 y + (at as f64 - middle) * step
             };
+            for at in 0..lines {
+                let y = y + (at as f64 - middle) * step;
+                let _ = write!(svg, r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{y:.1}" y2="{y:.1}"/>"#);
+            }
             for (at, (role, value)) in values.iter().enumerate().filter(|(_, (role, _))| role.is_cured()) {
                 let before = values.iter().find(|(known, _)| *known == role.uncured());
                 if let Some((_, before)) = before {
                     svg.push_str(&self.arrow((*before, *value), (x(*before), x(*value)), height(at, *role), right));
                 }
             }
+            // Beside a mark that an arrow does not reach, so that neither hides the other.
+            let is_hidden = |role: Role, value: f64| {
+                let is_other = |other: &Role| *other != role && other.uncured() == role.uncured();
+                values.iter().any(|(other, of_it)| is_other(other) && (x(*of_it) - x(value)).abs() < 2.0 * HEAD)
+            };
             for (at, (role, value)) in values.iter().enumerate() {
-                let y = height(at, *role);
+                let aside = match (is_hidden(*role, *value), role.is_cured()) {
+                    (true, true) => HEAD,
+                    (true, false) => -HEAD,
+                    (false, _) => 0.0,
+                };
+                let y = height(at, *role) + aside;
                 let _ = write!(
                     svg,
                     r#"<g class="series {0}" data-role="{0}">{1}</g>"#,
@@ -113,7 +129,6 @@ impl Draw for DotPanel {
 impl DotPanel {
     /// An arrow from the value of a volume to that after its cure, with both values above it.
     fn arrow(&self, (before, after): (f64, f64), (from, to): (f64, f64), y: f64, right: f64) -> String {
-        const HEAD: f64 = 5.0;
         /// Half of the width of the label, px.
         const HALF: f64 = 48.0;
         let side = if to < from { 1.0 } else { -1.0 };
@@ -129,7 +144,7 @@ impl DotPanel {
             // No arrow fits between equal values.
             return format!(
                 r#"<text class="tick" x="{middle:.1}" y="{:.1}" text-anchor="middle">{values}</text>"#,
-                y - 7.0
+                y - 7.0 - HEAD
             );
         }
         let head =
@@ -185,6 +200,27 @@ mod tests {
             number("y") + number("height") / 2.0
         };
         assert!((height("empty") - height("cured-empty")).abs() < 0.2, "both are on one line: {svg}");
+    }
+
+    #[test]
+    fn equal_costs_before_and_after_a_cure_are_both_visible() {
+        let row = |arm: &str, cured: f64| (arm.to_owned(), vec![(Role::Empty, 1.33), (Role::CuredEmpty, cured)]);
+        let rows = vec![row("ext4-e4defrag", 1.33), row("ext4", 0.3)];
+        let panel = DotPanel { title: "t".into(), x_label: "cold read, s", unit: " s", x: Axis::from_zero(2.0), rows };
+        let svg = panel.draw(&Frame::PAGE);
+        let middles = |class: &str| -> Vec<f64> {
+            let series = format!("class=\"series {class}\"");
+            let marks = svg.split(&series).skip(1);
+            let number = |mark: &str, key: &str| -> f64 {
+                mark.split(&format!(" {key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            };
+            marks.map(|mark| number(mark, "y") + number(mark, "height") / 2.0).collect()
+        };
+        let (before, cured) = (middles("empty"), middles("cured-empty"));
+        assert!((cured[0] - before[0] - 2.0 * HEAD).abs() < 0.3, "beside each other: {svg}");
+        assert!((cured[1] - before[1]).abs() < 0.3, "on one line: {svg}");
+        // All names have one size.
+        assert_eq!(svg.matches("tick small-label").count(), 2, "{svg}");
     }
 
     #[test]
