@@ -45,7 +45,7 @@ pub fn render_reproduction(reproduction: &Json) -> Result<String, Error> {
         is_smoke => is_smoke(reproduction),
         strips => strips(reproduction),
         strip_csv => strip_csv(reproduction),
-        rows => experiments.iter().map(|experiment| row(experiment)).collect::<Vec<_>>(),
+        rows => experiments.iter().map(|experiment| row(experiment, is_smoke(reproduction))).collect::<Vec<_>>(),
         drawn => experiments.iter().flat_map(|experiment| parts(experiment, true)).collect::<Vec<_>>(),
         undrawn => experiments.iter().flat_map(|experiment| parts(experiment, false)).collect::<Vec<_>>(),
         style => style() + include_str!("../assets/curve.css") + include_str!("../assets/reproduction.css"),
@@ -111,11 +111,12 @@ fn verdict(figure: &Json) -> (&'static str, &'static str) {
     }
 }
 
-/// An experiment in the table: its description, and a line for each figure.
-fn row(experiment: &Json) -> Value {
+/// An experiment in the table: its description, and a line for each figure. A smoke test has no
+/// verdicts.
+fn row(experiment: &Json, is_smoke: bool) -> Value {
     let parts = list(&experiment["parts"]).map(|part| {
         let lines = list(&part["figures"]).map(|figure| {
-            let (class, verdict) = verdict(figure);
+            let (class, verdict) = if is_smoke { ("told", "–") } else { verdict(figure) };
             let paper = figure["paper"].as_str().filter(|paper| !paper.is_empty()).unwrap_or("–");
             let section = figure["section"].as_str().filter(|section| !section.is_empty());
             let ratio = figure["ratio"].as_f64().map_or("–".to_owned(), crate::format::figure);
@@ -131,7 +132,7 @@ fn row(experiment: &Json) -> Value {
         setup => text(&experiment["setup"]),
         paper => signs(&text(&experiment["paper"])),
         class => status.replace(' ', "-"),
-        mark => if status == "run" { tally(&experiment["tally"]) } else { status },
+        mark => if status == "run" && !is_smoke { tally(&experiment["tally"]) } else { status },
         why => experiment["why"].as_str().unwrap_or(""),
         parts => parts.collect::<Vec<_>>(),
     }

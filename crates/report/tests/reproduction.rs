@@ -64,6 +64,10 @@ fn a_trial_that_was_cut_down_is_told() {
     assert!(page.contains("A smoke test with 3% of the turnovers: its verdicts mean nothing."));
     let drawn = page.split("id=\"senesce-data\"").next().unwrap();
     assert!(!drawn.contains("published numbers are met") && !drawn.contains("class=\"mark met\""), "{drawn}");
+    let table = drawn.split("id=\"table\"").nth(1).unwrap().split("</section>").next().unwrap();
+    for verdict in ["not met", " of ", "met within", "is met"] {
+        assert!(!table.contains(verdict), "{verdict}: {table}");
+    }
 }
 
 #[test]
