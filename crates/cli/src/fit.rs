@@ -26,6 +26,20 @@ fn choose_columns(named: Option<&str>, reported: impl Fn() -> Option<usize>) -> 
     named.or_else(reported).filter(|columns| *columns > 0).map(|columns: usize| columns.max(LEAST_WIDTH))
 }
 
+/// The columns of a help: those of the terminal, at most `most`. Without a terminal, `COLUMNS`, else
+/// `most`.
+pub fn help_columns(most: usize) -> usize {
+    let stdout = std::io::stdout();
+    let named = std::env::var("COLUMNS").ok();
+    let reported = || Some(rustix::termios::tcgetwinsize(&stdout).ok()?.ws_col.into());
+    choose_columns(named.as_deref(), reported).map_or(most, |columns| columns.min(most))
+}
+
+/// The columns of the terminal of stderr. `None`: it is no terminal.
+pub fn stderr_columns() -> Option<usize> {
+    columns(std::io::stderr())
+}
+
 /// The text for stdout.
 pub fn fit(text: &str) -> String {
     columns(std::io::stdout()).map_or_else(|| text.to_owned(), |columns| fit_to(text, columns))

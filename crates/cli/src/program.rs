@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap_complete::CompleteEnv;
 
 use crate::{
-    args::{Cli, EXIT_CODES, Verb},
+    args::{Cli, Verb, exit_codes},
     clock::SystemClock,
     engines::{Engines, choose, engines},
     exit, out, verb,
@@ -147,7 +147,7 @@ fn dispatch(verb: Verb, quiet: bool) -> Result<()> {
         Verb::Kernels(args) => verb::kernels::kernels(&args),
         Verb::GuestInit(args) => Ok(senesce_guest::init(&args.config)?),
         Verb::ExitCodes => {
-            println!("{EXIT_CODES}");
+            println!("{}", exit_codes());
             Ok(())
         }
         Verb::Fs | Verb::Garden | Verb::GuestGuard(_) | Verb::VdiskServe => unreachable!("`execute` has executed it"),

@@ -19,6 +19,7 @@ use self::{
     eta::{Kind, Work},
     watch::Watch,
 };
+use crate::fit::stderr_columns;
 
 /// Shows the events of a run.
 pub enum Progress {
@@ -33,6 +34,8 @@ pub enum Progress {
 /// The state of the bar.
 pub struct Bar {
     bar: ProgressBar,
+    /// Whether what is done now comes first, because the end of the message is cut.
+    is_narrow: bool,
     work: Work,
     last_cost: String,
 }
@@ -47,6 +50,8 @@ pub struct Lines {
 
 /// Between two plain lines about steps.
 const LINE_PAUSE: Duration = Duration::from_secs(5);
+/// A narrower terminal has no bar.
+const WIDE: usize = 100;
 /// The length of the bar of a run.
 const THOUSANDTHS: u64 = 1000;
 
@@ -59,11 +64,13 @@ impl Progress {
         let now = Instant::now();
         if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(THOUSANDTHS), ProgressDrawTarget::stderr());
-            let template = "{prefix} {bar:12} {wide_msg}";
+            // In a narrow terminal, what is done now is worth more than a bar.
+            let is_narrow = stderr_columns().is_some_and(|columns| columns < WIDE);
+            let template = if is_narrow { "{prefix}  {wide_msg}" } else { "{prefix} {bar:12} {wide_msg}" };
             bar.set_style(ProgressStyle::with_template(template).expect("the template is fixed and right"));
             bar.enable_steady_tick(Duration::from_millis(200));
             *BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-            return Self::Bar(Bar { bar, work: Work::new(now), last_cost: String::new() });
+            return Self::Bar(Bar { bar, is_narrow, work: Work::new(now), last_cost: String::new() });
         }
         Self::Lines(Lines { last: None, watch: Watch::new(now), work: Work::new(now), last_cost: String::new() })
     }
@@ -163,7 +170,10 @@ impl Bar {
     /// writes to the terminal itself.
     fn say(&self, text: &str) {
         self.bar.set_position((self.work.share() * THOUSANDTHS as f64) as u64);
-        let message = format!("{}  {text}", self.work.text());
+        let message = match self.is_narrow {
+            true => format!("{text}, {}", self.work.text()),
+            false => format!("{}  {text}", self.work.text()),
+        };
         self.bar.set_message(Printable::new(&message).to_string());
     }
 

@@ -10,6 +10,7 @@ mod gardening;
 mod gate;
 mod groups;
 mod guest;
+mod help;
 mod image;
 mod look;
 mod profile;
@@ -37,7 +38,10 @@ pub use profile::*;
 pub use record::*;
 pub use schema::*;
 
-use crate::engines::engines;
+use crate::{engines::engines, fit::help_columns};
+
+/// The most columns of a help, in a wider terminal too.
+const MOST_COLUMNS: usize = 100;
 
 /// Ages file systems, measures what the age costs, and shows it.
 #[derive(Debug, Parser)]
@@ -45,7 +49,7 @@ use crate::engines::engines;
     name = "senesce",
     version = crate::VERSION,
     propagate_version = true,
-    max_term_width = 100,
+    max_term_width = MOST_COLUMNS,
     after_help = "`senesce VERB -h` lists the options of a verb, `senesce VERB --help` explains them.",
     after_long_help = "Exit codes: 0 done · 1 failed · 2 usage, not found · 3 environment (root, kernel, tools, space) \
                        · 4 internal error · 5 a gate fails · 6 a gate is undecided · 7 a mount lacks a drive \
@@ -61,17 +65,31 @@ pub struct Cli {
     pub verb: Verb,
 }
 
+/// The text of `senesce help exit-codes`, as wide as the terminal.
+pub fn exit_codes() -> String {
+    help::reflow(EXIT_CODES, help_columns(MOST_COLUMNS))
+}
+
 impl Cli {
-    /// The command line with its verbs in groups.
+    /// The command line with its verbs in groups. Its help has 100 columns.
     pub fn grouped() -> clap::Command {
-        groups::group(engines().extend(Self::command()))
+        Self::grouped_in(MOST_COLUMNS)
+    }
+
+    fn grouped_in(columns: usize) -> clap::Command {
+        groups::group(engines().extend(Self::command()), columns)
+    }
+
+    /// The command line with a help of this number of columns.
+    fn for_screen(columns: usize) -> clap::Command {
+        help::fit_texts(Self::grouped_in(columns), columns).term_width(columns)
     }
 
     /// Reads the command line.
     ///
     /// Errors: it is wrong, or it asks for help or the version.
     pub fn read(arguments: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
-        let mut command = Self::grouped();
+        let mut command = Self::for_screen(help_columns(MOST_COLUMNS));
         let matches = command.try_get_matches_from_mut(arguments);
         let matches = matches.map_err(|error| tips::improve(error, &command, arguments))?;
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
@@ -163,7 +181,7 @@ pub enum Verb {
         sudo senesce demo                                the report's path is printed after the first file system\n  \
         sudo senesce demo --repo ~/linux --out /data/demo\n  \
         senesce demo --plan > mine.toml                  the plan, to start your own from\n\n\
-        It needs root, about 5 GiB below the directory of the run, and about 90 s on two cores without other\n\
+        It needs root, about 1 GiB below the directory of the run, and about 90 s on two cores without other\n\
         work. The disks are modelled: no drive of the machine is formatted or measured. Two runs on one kernel\n\
         have the same modelled costs, unless other programs start writeback, for example if memory is short.")]
     Demo(DemoArgs),
@@ -288,7 +306,7 @@ pub enum Verb {
         senesce image list ~/images\n  \
         senesce image verify aged.senesce-image")]
     Image(ImageArgs),
-    /// Make, mount, check and repair the file systems of this project: garden and evergreen.
+    /// Make, mount, check and repair the file systems garden and evergreen.
     #[command(after_long_help = "Examples:\n  \
         senesce fs mkfs garden /srv/garden --size 4GiB\n  \
         sudo senesce fs mount /srv/garden /mnt/garden          until Ctrl-C or umount\n  \
