@@ -32,6 +32,12 @@ fn of_volume(model: &Model, arm: &str, role: Role, name: &str) -> Option<String>
     model.results.circumstances.iter().find(|row| row.arm == arm && row.key == key).map(|row| row.value.clone())
 }
 
+/// `2026-11-30`. `None`: no calendar has this second.
+fn day(unix_seconds: i64) -> Option<String> {
+    let begun = jiff::Timestamp::from_second(unix_seconds).ok()?;
+    Some(begun.strftime("%Y-%m-%d").to_string())
+}
+
 fn workload(model: &Model) -> Vec<String> {
     let run = &model.results.run;
     if model.arms.is_empty() {
@@ -48,6 +54,9 @@ fn workload(model: &Model) -> Vec<String> {
         run.senesce_version,
         plan,
     )];
+    if let Some(day) = fact(model, "run.begun_unix_seconds").and_then(|seconds| day(seconds.parse().ok()?)) {
+        sentences.push(format!("The run began on {day} (UTC)."));
+    }
     if let Some(sentence) = workload::sentence(model) {
         let seed = fact(model, "plan.seed").map_or(String::new(), |seed| format!("; seed {seed}"));
         let last =
@@ -93,7 +102,9 @@ fn volumes(model: &Model) -> Vec<String> {
         }
     }
     let machine = [
+        of_volumes(model, "distribution").first().cloned(),
         of_volumes(model, "kernel_release").first().map(|kernel| format!("Linux {kernel}")),
+        of_volumes(model, "kernel_parameters").first().map(|words| format!("the kernel parameters {words}")),
         of_volumes(model, "cpu_model").first().map(|cpu| {
             let processors = of_volumes(model, "cpu_count").first().cloned().unwrap_or_default();
             format!("{processors} processors ({cpu})")
@@ -106,7 +117,8 @@ fn volumes(model: &Model) -> Vec<String> {
     ];
     let machine: Vec<String> = machine.into_iter().flatten().collect();
     if !machine.is_empty() {
-        sentences.push(format!("The machine had {}.", list(&machine)));
+        let name = if of_volumes(model, "virtual_machine").is_empty() { "machine" } else { "virtual machine" };
+        sentences.push(format!("The {name} had {}.", list(&machine)));
     }
     sentences
 }
@@ -236,7 +248,10 @@ mod tests {
             fact("", "workload.kind", "\"history\""),
             fact("", "workload.edition", "\"full-disk-paper\""),
             fact("", "plan.seed", "7"),
+            fact("", "run.begun_unix_seconds", "1700000000"),
             fact("xfs", "full.kernel_release", "6.18"),
+            fact("xfs", "full.distribution", "Debian 12"),
+            fact("xfs", "full.virtual_machine", "QEMU"),
             fact("xfs", "full.device_bytes", "1048576"),
             fact("xfs", "full.mkfs_version", "mkfs.xfs version 6.1.0"),
         ];
@@ -262,7 +277,8 @@ mod tests {
              turn, up to 1,000 pulls; seed 7.",
             "we compared the nearly full and roomy volumes with a fresh copy",
             "xfs (volumes: nearly full 1 MiB; made by mkfs.xfs version 6.1.0).",
-            "The machine had Linux 6.18.",
+            "The run began on 2023-11-14 (UTC).",
+            "The virtual machine had Debian 12 and Linux 6.18.",
             "HotStorage 2019",
         ] {
             assert!(text.contains(said), "{said}: {text}");

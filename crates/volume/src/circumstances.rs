@@ -11,6 +11,24 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
+/// Parameters of the kernel that change the speed or the order of I/O. The others stay private: a
+/// command line can name machines and secrets.
+const KERNEL_PARAMETERS: [&str; 13] = [
+    "amd_pstate",
+    "elevator",
+    "idle",
+    "intel_idle.max_cstate",
+    "intel_pstate",
+    "iommu",
+    "isolcpus",
+    "maxcpus",
+    "mitigations",
+    "nohz_full",
+    "nosmt",
+    "preempt",
+    "transparent_hugepage",
+];
+
 /// Collects kernel, processor, memory, and the queue of `device` if there is one.
 pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
@@ -19,7 +37,13 @@ pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
     add("kernel_release", Some(uname.release().to_string_lossy().into_owned()));
     add("kernel_version", Some(uname.version().to_string_lossy().into_owned()));
     add("machine", Some(uname.machine().to_string_lossy().into_owned()));
+    add("kernel_parameters", read("/proc/cmdline").and_then(|line| parse_parameters(&line)));
+    add("distribution", read("/etc/os-release").and_then(|text| parse_distribution(&text)));
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+    if parse_is_virtual(&cpuinfo) {
+        let vendor = read("/sys/class/dmi/id/sys_vendor");
+        add("virtual_machine", Some(vendor.unwrap_or_else(|| "unknown vendor".to_owned())));
+    }
     let (model, count) = parse_cpuinfo(&cpuinfo);
     if let Some(host) = parse_guest(&cpuinfo) {
         add("guest_kind", Some("uml".to_owned()));
@@ -27,6 +51,7 @@ pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
     }
     add("cpu_model", model);
     add("cpu_count", (count > 0).then(|| count.to_string()));
+    add("cpu_governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
     let meminfo = read("/proc/meminfo").unwrap_or_default();
     add("memory_bytes", parse_memory_total(&meminfo).map(|total| total.0.to_string()));
     if let Some(device) = device {
@@ -51,6 +76,25 @@ fn parse_cpuinfo(text: &str) -> (Option<String>, usize) {
     let models: BTreeSet<&str> = values("model name").map(|(_, value)| value.trim()).collect();
     let model = models.into_iter().collect::<Vec<_>>().join(" + ");
     (Some(model).filter(|model| !model.is_empty()), values("processor").count())
+}
+
+/// The parameters of [`KERNEL_PARAMETERS`] in a command line of the kernel. `None` without one.
+fn parse_parameters(line: &str) -> Option<String> {
+    let is_shown = |word: &&str| KERNEL_PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
+    let shown: Vec<&str> = line.split_whitespace().filter(is_shown).collect();
+    (!shown.is_empty()).then(|| shown.join(" "))
+}
+
+/// The name of the distribution in the text of os-release.
+fn parse_distribution(text: &str) -> Option<String> {
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+/// Whether a hypervisor shows itself to the processor.
+fn parse_is_virtual(cpuinfo: &str) -> bool {
+    let mut flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
+    flags.any(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
 }
 
 /// The kernel of the host, if this is user-mode Linux. It shows it as a field of the processor.
@@ -92,6 +136,13 @@ mod tests {
         assert_eq!(parse_cpuinfo(""), (None, 0));
         let uml = "processor\t: 0\nvendor_id\t: User Mode Linux\nhost\t\t: Linux vm 6.18\n";
         assert_eq!((parse_guest(cpus), parse_guest(uml)), (None, Some("Linux vm 6.18".to_owned())));
+        assert_eq!(
+            parse_parameters("BOOT_IMAGE=/vmlinuz root=/dev/sda1 mitigations=off nosmt secret=x").as_deref(),
+            Some("mitigations=off nosmt")
+        );
+        assert_eq!(parse_parameters("root=/dev/sda1"), None);
+        assert_eq!(parse_distribution("ID=debian\nPRETTY_NAME=\"Debian 12\"\n").as_deref(), Some("Debian 12"));
+        assert!(parse_is_virtual("flags\t\t: fpu hypervisor lm\n") && !parse_is_virtual("flags\t\t: fpu lm\n"));
         assert_eq!(parse_memory_total("MemTotal:       24681472 kB\nMemFree: 1 kB"), Some(Bytes(24_681_472 << 10)));
         assert_eq!(parse_chosen("none [mq-deadline] kyber"), Some("mq-deadline".to_owned()));
         assert_eq!(parse_chosen("none"), Some("none".to_owned()));

@@ -60,7 +60,16 @@ const BINDING: [(&str, Scope); 10] = [
 ];
 
 /// Circumstances that change wall times only.
-const OF_TIMES: [&str; 5] = ["cpu_model", "cpu_count", "memory_bytes", "device_model", "device_scheduler"];
+const OF_TIMES: [&str; 8] = [
+    "cpu_model",
+    "cpu_count",
+    "cpu_governor",
+    "memory_bytes",
+    "virtual_machine",
+    "kernel_parameters",
+    "device_model",
+    "device_scheduler",
+];
 
 impl Comparison {
     /// Adds the circumstances of a task.

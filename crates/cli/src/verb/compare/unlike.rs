@@ -217,7 +217,7 @@ fn group_of(key: &str) -> &'static str {
         _ if starts(&["load", "psi", "pressure", "steal"]) => "load",
         _ if starts(&["kernel"]) => "kernel",
         _ if starts(&["mkfs", "mount_options", "block_bytes", "file_system", "engine"]) => "file system",
-        _ if starts(&["cpu", "memory", "machine"]) => "machine",
+        _ if starts(&["cpu", "memory", "machine", "virtual_machine", "distribution"]) => "machine",
         _ if starts(&["senesce"]) => "senesce",
         _ if starts(&["plan", "workload", "measure", "history", "volumes", "log", "trace"]) => "plan",
         _ => "device",
