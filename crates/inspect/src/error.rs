@@ -229,6 +229,11 @@ impl Error {
                 }
                 .to_owned(),
             ),
+            Self::NotSupported { file_system, .. } if file_system.starts_with("fuse") => Some(
+                "a mounted garden or evergreen: unmount it, and name garden:DIRECTORY or evergreen:FILE; of another file \
+                 system in user space, name the device below it"
+                    .to_owned(),
+            ),
             Self::NotSupported { .. } => Some("name a directory on ext4, XFS, Btrfs or F2FS".to_owned()),
             Self::NoFileSystem { .. } => {
                 Some("name a directory, or a device or image with one of these file systems".to_owned())

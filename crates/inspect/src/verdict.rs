@@ -51,10 +51,10 @@ fn judge(judged: &Judged, costs: &[DeviceCosts], what: &str) -> String {
     let describe = |cost: &DeviceCosts| {
         let of = &cost.seconds;
         format!(
-            "{} ({}), {:.1}× as long as a fresh copy ({})",
+            "{} ({}), {}× as long as a fresh copy ({})",
             seconds(of.as_it_lies),
             cost.device,
-            cost.slowdown,
+            three_digits(cost.slowdown),
             seconds(of.fresh_copy)
         )
     };
@@ -149,19 +149,19 @@ mod tests {
     fn verdict_names_device_and_grade() {
         let (hdd, nvme) = (cost("model: HDD", 85.0, 10.0), cost("model: NVMe", 3.2, 2.9));
         let found_nvme = tell(found(MediumKind::Nvme, "NVMe SSD nvme0n1"), &[nvme.clone(), hdd.clone()]);
-        let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.20 s (model: NVMe), 1.1× as long as a \
+        let expected = "Young on this NVMe SSD nvme0n1: reading all 9 files cold would take 3.20 s (model: NVMe), 1.10× as long as a \
                         fresh copy (2.90 s).";
         assert_eq!(found_nvme, expected);
         let unknown = tell(found(MediumKind::Unknown, "virtio disk vda"), &[hdd.clone(), nvme]);
         let expected = "Unknown device (virtio disk vda), judged as model: HDD and model: NVMe: reading all 9 files cold would \
-                        take 85.0 s (model: HDD), 8.5× as long as a fresh copy (10.0 s): badly aged; or 3.20 s (model: NVMe), 1.1× \
+                        take 85.0 s (model: HDD), 8.50× as long as a fresh copy (10.0 s): badly aged; or 3.20 s (model: NVMe), 1.10× \
                         as long as a fresh copy (2.90 s): young. Name its model with `--device`.";
         assert_eq!(unknown, expected);
         let named = tell(Judge::Named, &[hdd]);
         assert!(named.starts_with("Badly aged: reading all 9 files cold would take 85.0 s"), "{named}");
         let small = tell(found(MediumKind::Rotational, "hard disk sda"), &[cost("model: HDD", 0.045, 0.005)]);
         let expected = "Not noticeably aged on this hard disk sda: reading all 9 files cold would take 45.0 ms (model: HDD), \
-                        9.0× as long as a fresh copy (5.00 ms); a loss below 1 s is not worth a cure.";
+                        9.00× as long as a fresh copy (5.00 ms); a loss below 1 s is not worth a cure.";
         assert_eq!(small, expected);
     }
 

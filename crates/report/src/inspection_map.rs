@@ -22,14 +22,16 @@ pub enum MapColour {
     File,
     /// When its content was modified.
     Age,
+    /// The number of extents of that file.
+    Extents,
     /// The free share of the cell.
     Free,
 }
 
 impl MapColour {
     /// Every one.
-    pub const ALL: [MapColour; 5] =
-        [MapColour::Tree, MapColour::Directory, MapColour::File, MapColour::Age, MapColour::Free];
+    pub const ALL: [MapColour; 6] =
+        [MapColour::Tree, MapColour::Directory, MapColour::File, MapColour::Age, MapColour::Extents, MapColour::Free];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl MapColour {
             MapColour::Directory => "directory",
             MapColour::File => "file",
             MapColour::Age => "age",
+            MapColour::Extents => "extents",
             MapColour::Free => "free",
         }
     }
@@ -156,6 +159,8 @@ struct Painter {
     modified: Vec<i64>,
     /// The directory of each owner.
     directories: BTreeMap<u64, u64>,
+    /// The extents of each owner.
+    extents: BTreeMap<u64, u64>,
     last_owner: u64,
     /// When cells with files were modified, in order.
     times: Vec<i64>,
@@ -169,8 +174,10 @@ impl Painter {
         let (used, free) = (numbers("used"), numbers("free"));
         let owner: Vec<Option<u64>> = column("owner").map(Json::as_u64).collect();
         let modified: Vec<i64> = column("modified").map(|value| value.as_i64().unwrap_or(0)).collect();
-        let files = inspection["map_files"].as_array().into_iter().flatten();
-        let directories = files.filter_map(|file| Some((file["number"].as_u64()?, file["directory"].as_u64()?)));
+        let of_files = |key: &str| -> BTreeMap<u64, u64> {
+            let files = inspection["map_files"].as_array().into_iter().flatten();
+            files.filter_map(|file| Some((file["number"].as_u64()?, file[key].as_u64()?))).collect()
+        };
         let times = modified.iter().zip(&used).filter(|(_, used)| **used > 0).map(|(time, _)| *time);
         let mut times: Vec<i64> = times.collect();
         times.sort_unstable();
@@ -179,7 +186,8 @@ impl Painter {
             cell_bytes: map["cell_bytes"].as_u64().unwrap_or(1).max(1),
             volume_bytes: inspection["volume_bytes"].as_u64().unwrap_or(0),
             knows_free: !inspection["free_space"].is_null(),
-            directories: directories.collect(),
+            directories: of_files("directory"),
+            extents: of_files("extents"),
             last_owner: owner.iter().flatten().max().copied().unwrap_or(0).max(1),
             used,
             free,
@@ -209,10 +217,19 @@ impl Painter {
             MapColour::Directory => stranger(self.directories.get(&owner).copied().unwrap_or(0)),
             MapColour::File => stranger(owner),
             MapColour::Age => step(self.rank(self.modified.get(cell).copied().unwrap_or(0))),
+            MapColour::Extents => {
+                let extents = self.extents.get(&owner).copied().unwrap_or(1).max(1);
+                step((extents as f64).log2() / (self.most_extents().max(2) as f64).log2())
+            }
             MapColour::Tree | MapColour::Free => step(owner as f64 / self.last_owner as f64),
         };
         // As in the page: a cell with few bytes of files is pale.
         Some(Fill::Colour(colour, ((0.35 + 0.65 * share(used)) * SHADES).round() as u8))
+    }
+
+    /// The extents of the file that has most.
+    fn most_extents(&self) -> u64 {
+        self.extents.values().max().copied().unwrap_or(1)
     }
 
     /// A time's place among all, 0..=1.
@@ -237,6 +254,13 @@ impl Painter {
                     format!("Colour: when the content was modified, from {} to {} (UTC)", moment(first), moment(last))
                 }
                 _ => "Colour: when the content was modified".to_owned(),
+            },
+            MapColour::Extents => match self.most_extents() {
+                0 | 1 => "Colour: extents of the file that holds most of a cell; each file has one".to_owned(),
+                most => format!(
+                    "Colour: extents of the file that holds most of a cell, from 1 to {}, on a logarithmic scale",
+                    count(most)
+                ),
             },
             MapColour::Free if !self.knows_free => "What is free is not known".to_owned(),
             MapColour::Free => "Colour: how much of a cell is free, from nothing to all of it".to_owned(),
@@ -328,17 +352,10 @@ fn shortened(line: &str) -> String {
     start.iter().chain(['…'].iter()).chain(end).collect()
 }
 
-/// Seconds since 1970 as day and minute: the count of days turned into a date of the Gregorian
-/// calendar, which repeats every 400 years (146,097 days); years begin in March.
+/// Seconds since 1970 as day and minute, UTC. `–`: no calendar has this second.
 fn moment(seconds: i64) -> String {
-    let (days, minutes) = (seconds.div_euclid(86_400) + 719_468, seconds.rem_euclid(86_400) / 60);
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (date, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = era * 400 + year + i64::from(month <= 2);
-    format!("{year}-{month:02}-{date:02} {:02}:{:02}", minutes / 60, minutes % 60)
+    let at = jiff::Timestamp::from_second(seconds);
+    at.map_or_else(|_| "–".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
 #[cfg(test)]
@@ -361,7 +378,9 @@ mod tests {
                 "modified": [0, 86_400, 951_782_400, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             },
             "map_files": [
-                { "number": 1, "directory": 0 }, { "number": 2, "directory": 0 }, { "number": 3, "directory": 7 },
+                { "number": 1, "directory": 0, "extents": 1 },
+                { "number": 2, "directory": 0, "extents": 8 },
+                { "number": 3, "directory": 7, "extents": 1 },
             ],
         })
     }
@@ -381,7 +400,7 @@ mod tests {
             assert_eq!(cells(&svg).contains(r#"<path class="metadata""#), by != MapColour::Free);
             assert_eq!(by.name().parse(), Ok(by));
         }
-        assert!("colour".parse::<MapColour>().unwrap_err().contains("tree, directory, file, age, free"));
+        assert!("colour".parse::<MapColour>().unwrap_err().contains("tree, directory, file, age, extents, free"));
     }
 
     #[test]
@@ -393,10 +412,14 @@ mod tests {
         // By directory the first two cells are one piece, by file and place they are not.
         assert_eq!([MapColour::Directory, MapColour::File, MapColour::Tree].map(colours), [2, 3, 3]);
         assert_eq!(colours(MapColour::Free), 1);
+        // The second file has eight extents, and the last cell is pale.
+        assert_eq!(colours(MapColour::Extents), 3);
+        assert!(render_inspection_map(&sample(), MapColour::Extents).contains("from 1 to 8, on a logarithmic scale"));
     }
 
     #[test]
     fn times_are_dates() {
+        assert_eq!(moment(i64::MAX), "–");
         let found = [0, 951_782_399, 951_782_400, -1, 4_102_444_799].map(moment);
         let dates =
             ["1970-01-01 00:00", "2000-02-28 23:59", "2000-02-29 00:00", "1969-12-31 23:59", "2099-12-31 23:59"];

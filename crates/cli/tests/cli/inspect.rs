@@ -240,7 +240,7 @@ fn trace_records_the_reads_of_a_command() {
     std::fs::write(lab.path("seeks.txt"), lines.collect::<String>()).unwrap();
     let text = lab.run(["trace", "--blkparse", "seeks.txt"]).good().stdout;
     let lines = [
-        "  2 rows of requests that touch, 2.0 blocks each\n",
+        "  2 runs of adjacent requests, 2.0 blocks each\n",
         "           size  requests\n      4.00 KiB…         2  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n      8.00 KiB…         1  ▇▇▇▇▇▇▇▇▇▇\n",
         "           none         1         0  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n      2.00 MiB…         0         1  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n",
     ];
