@@ -81,7 +81,7 @@ pub struct FsRecompactArgs {
 /// A snapshot of a volume of a garden.
 #[derive(Debug, Args)]
 pub struct FsOfSnapshotArgs {
-    /// The garden (not with --drive), volume and snapshot.
+    /// The garden (not with --drive), volume (default: main) and snapshot.
     #[arg(value_names = ["PLACE", "VOLUME", "NAME"], num_args = 1..=3, required = true)]
     pub words: Vec<OsString>,
     #[command(flatten)]

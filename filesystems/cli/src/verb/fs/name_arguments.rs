@@ -38,6 +38,14 @@ pub fn split_volume(words: &[OsString], drives: &FsDrivesArgs) -> Result<(Place,
     Ok((place, names.pop().unwrap_or_else(|| USUAL_VOLUME.as_bytes().to_vec())))
 }
 
+/// Splits the words of a command: the place of the garden, a volume, which is `main` by default,
+/// and a snapshot. Errors: more or fewer of them.
+pub fn split_snapshot(words: &[OsString], drives: &FsDrivesArgs) -> Result<(Place, [Vec<u8>; 2])> {
+    let (place, mut names) = split(words, drives, 1..=2)?;
+    let snapshot = names.pop().unwrap_or_default();
+    Ok((place, [names.pop().unwrap_or_else(|| USUAL_VOLUME.as_bytes().to_vec()), snapshot]))
+}
+
 /// A name for people: characters that would move the cursor are escaped.
 pub fn show(name: &[u8]) -> String {
     if name.is_empty() {

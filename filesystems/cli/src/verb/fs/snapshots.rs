@@ -9,7 +9,7 @@ use senesce_volume::install_signal_cleanup;
 use serde::Serialize;
 
 use super::{
-    name_arguments::{show, split, split_volume},
+    name_arguments::{show, split_snapshot, split_volume},
     reclaim::{print_reclaimable, print_reclaimed},
     send_request::{Access, ask, strange, with_format},
 };
@@ -57,7 +57,7 @@ pub enum SnapshotDocument {
 }
 
 fn create(args: &FsOfSnapshotArgs, quiet: bool) -> Result<()> {
-    let (place, names) = split(&args.words, &args.drives, 2..=2)?;
+    let (place, names) = split_snapshot(&args.words, &args.drives)?;
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let request = Request::SnapshotCreate { volume, name, unix_seconds: SystemClock::unix_time().seconds };
     let access = Access::of(args.trial.dry_run);
@@ -104,7 +104,7 @@ fn list(args: &FsOfVolumeArgs, quiet: bool) -> Result<()> {
 
 /// Deletes a snapshot, or all that its volume has more.
 fn remove(args: &FsOfSnapshotArgs, restores: bool, quiet: bool) -> Result<()> {
-    let (place, names) = split(&args.words, &args.drives, 2..=2)?;
+    let (place, names) = split_snapshot(&args.words, &args.drives)?;
     let (volume, name) = (names[0][..].into(), names[1][..].into());
     let (request, word) = match restores {
         true => (Request::SnapshotRestore { volume, name }, "restored"),
