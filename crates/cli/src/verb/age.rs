@@ -426,7 +426,7 @@ fn explain_bound(bound: &str) -> &str {
         "whole-files" => "so few files cannot be nearer, since their numbers are whole (whole-files)",
         "no-space" => "the file system had no space (no-space)",
         "most-lives" => "it had as many lives as it may have (most-lives)",
-        "end-of-schedule" => "the schedule is at its end (end-of-schedule); a larger churn comes nearer",
+        "end-of-schedule" => "the schedule is at its end; a larger churn comes nearer",
         other => other,
     }
 }
@@ -443,7 +443,11 @@ fn next_command(args: &AgeArgs, place: &str) -> String {
 
 fn print_end((place, is_recording): (&str, bool), end: &AgeEnd, kept: &[String], next: &str) {
     println!("{place}: aged");
-    println!("fullness          {}% of {}", three_digits(100.0 * end.fullness), Bytes(end.capacity_bytes));
+    println!(
+        "fullness          {}% of {}, reserved space included",
+        three_digits(100.0 * end.fullness),
+        Bytes(end.capacity_bytes)
+    );
     if !is_recording {
         println!("turnover          {}", three_digits(end.turnover));
     }
@@ -476,9 +480,9 @@ fn print_end((place, is_recording): (&str, bool), end: &AgeEnd, kept: &[String],
         println!("latency, µs      operations          p50          p99        p99.9          max");
     }
     for row in &end.latencies {
-        let micro = |nanoseconds: u64| nanoseconds as f64 / 1e3;
+        let micro = |nanoseconds: u64| three_digits(nanoseconds as f64 / 1e3);
         println!(
-            "  {:<14} {:>11} {:>12.1} {:>12.1} {:>12.1} {:>12.1}",
+            "  {:<14} {:>11} {:>12} {:>12} {:>12} {:>12}",
             row.kind,
             row.operations,
             micro(row.p50_ns),

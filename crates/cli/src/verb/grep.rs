@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use schemars::JsonSchema;
-use senesce_core::{Bytes, Clock, Seed, never};
+use senesce_core::{Bytes, Clock, Seed, never, numbers::three_digits};
 use senesce_probe::collect::{GrepFigures, GrepOptions, Order, collect_gnu_grep, collect_grep, compute_pattern};
 use serde::Serialize;
 
@@ -73,14 +73,14 @@ pub fn grep(args: GrepArgs) -> Result<()> {
 
 fn print(figures: &GrepFigures) {
     println!(
-        "{:.3} s/GiB: {:.3} s for {} allocated; read {} in {} files; CPU {:.3} s user, {:.3} s system{}",
-        figures.seconds_per_gib().unwrap_or(f64::NAN),
-        figures.wall.as_secs_f64(),
+        "{} s/GiB: {} s for {} allocated; read {} in {} files; CPU {} s user, {} s system{}",
+        three_digits(figures.seconds_per_gib().unwrap_or(f64::NAN)),
+        three_digits(figures.wall.as_secs_f64()),
         Bytes(figures.allocated_bytes),
         Bytes(figures.read_bytes),
         figures.files,
-        figures.user_seconds,
-        figures.system_seconds,
+        three_digits(figures.user_seconds),
+        three_digits(figures.system_seconds),
         if figures.is_cpu_bound() { " (CPU bound: the device did not set the pace)" } else { "" },
     );
     if figures.errors_count > 0 {

@@ -379,7 +379,12 @@ struct Listed {
 
 fn list(paths: &[PathBuf], json: bool) -> Result<()> {
     let mut containers = Vec::new();
-    for path in find_containers(paths)? {
+    let found = find_containers(paths)?;
+    if found.is_empty() && !json {
+        let names: Vec<String> = paths.iter().map(|path| Printable::new(path).to_string()).collect();
+        eprintln!("senesce: no container in {}", names.join(", "));
+    }
+    for path in found {
         check_interrupted("image list")?;
         let container = Container::open_until(&path, is_interrupted).map_err(explain)?;
         let description = container.description();

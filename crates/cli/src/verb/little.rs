@@ -20,8 +20,8 @@ pub fn warn_of_little(read_bytes: u64, allocated_bytes: u64) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the command read {} from the device, {:.1}% of the {} allocated there (below {:.0}%). It reads no contents \
-         (`tar cf /dev/null` does not), or they were in memory. So its time does not show the cost of the layout",
+        "the command read {} from the device, {:.1}% of the {} allocated there (below {:.0}%). It read no contents \
+         (`tar cf /dev/null` does not), a small part of the tree, or data in memory. So its time does not show the cost of the layout",
         Bytes(read_bytes),
         share * 100.0,
         Bytes(allocated_bytes),

@@ -31,7 +31,7 @@ use crate::{
     args::{ChangeArgs, RunArgs},
     clock::SystemClock,
     engines::engines,
-    exit::{Resumable, failed, failed_with, usage},
+    exit::{Resumable, failed_with, usage},
     fit::fit,
     machine::{count_threads, trusted_owners},
     progress::Progress,
@@ -120,7 +120,9 @@ impl Ended {
             return match cells.iter().filter(|cell| !cell.valid).count() {
                 0 => Ok(()),
                 invalid => {
-                    Err(failed(format!("{invalid} of {} cells are invalid, for the reasons above", cells.len())))
+                    let message = format!("{invalid} of {} cells are invalid, for the reasons above", cells.len());
+                    let hint = "remove the cause, and run the plan in a new directory: --resume leaves invalid cells as they are";
+                    Err(failed_with(message, Some(hint)))
                 }
             };
         }

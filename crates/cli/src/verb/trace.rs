@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
-use senesce_core::{BlockOp, BlockRequest, Bytes, Printable};
+use senesce_core::{BlockOp, BlockRequest, Bytes, Printable, numbers::three_digits};
 use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
 use senesce_inspect::{Access, Target, find_btrfs_devices, find_target};
 use senesce_probe::{
@@ -221,8 +221,12 @@ fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> Str
     }
     for cost in costs {
         text.push_str(&format!(
-            "{}: the reads alone would take {:.3} s\n  {:.3} s seeking, {:.3} s rotating, {:.3} s moving data\n",
-            cost.device, cost.seconds, cost.seek_seconds, cost.rotation_seconds, cost.transfer_seconds
+            "{}: the reads alone would take {} s\n  {} s seeking, {} s rotating, {} s moving data\n",
+            cost.device,
+            three_digits(cost.seconds),
+            three_digits(cost.seek_seconds),
+            three_digits(cost.rotation_seconds),
+            three_digits(cost.transfer_seconds)
         ));
     }
     text
@@ -233,14 +237,14 @@ fn access_text(name: &str, access: &AccessFigures) -> String {
     let chain = access.blocks_per_request.map_or("–".to_owned(), |blocks| format!("{blocks:.1}"));
     let mean_seek = Bytes(access.seek_sectors.saturating_mul(512) / access.requests.max(1));
     let mut text = format!(
-        "{name}: {} requests, {}\n  dynamic layout score {score}; {chain} blocks a request\n  {} jumps, mean distance a \
-         request {mean_seek}\n",
+        "{name}: {} requests, {}\n  dynamic layout score {score}; {chain} blocks a request\n  {} jumps, mean distance \
+         between requests {mean_seek}\n",
         access.requests,
         Bytes(access.bytes),
         access.discontinuities,
     );
     if let Some(blocks) = access.blocks_per_chain {
-        text.push_str(&format!("  {} rows of requests that touch, {blocks:.1} blocks each\n", access.chains));
+        text.push_str(&format!("  {} runs of adjacent requests, {blocks:.1} blocks each\n", access.chains));
     }
     let sizes = access.request_sizes.iter().filter(|bucket| bucket.requests > 0);
     let sizes = sizes.map(|bucket| (format!("{}…", Bytes(bucket.at_least_bytes)), vec![bucket.requests]));

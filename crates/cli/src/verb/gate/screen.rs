@@ -34,7 +34,7 @@ pub(super) fn counts(report: &Report<'_>) -> Vec<String> {
     let summary = report.summary;
     let all = report.judged.len();
     let mut lines = vec![format!(
-        "{} figures judged: {} equal, {} within their tolerance, {} improved, {} undecided, {} regressed; {} not judged",
+        "{} figures judged: {} equal, {} within their tolerance, {} improved, {} undecided, {} regressed; {} not judged.",
         summary.figures,
         summary.equal,
         summary.within,
