@@ -1,8 +1,9 @@
-//! Maps of extents and lists of files that nobody checked: a defrag plans only moves of bytes that files have, each
-//! once, within the budget, and keeps the sum of the free space.
+//! Plans a defrag from unchecked maps of extents and lists of files. It must move only bytes that a
+//! file has, each byte once, within the budget. The sum of the free space must not change.
 //!
-//! Numbers are blocks, so that sums fit, as those of a kernel do. Some extents have raw numbers instead: such a file
-//! must stay. Files and free space may overlap, as on a damaged volume.
+//! Most numbers are small multiples of a block, as those of a kernel, so that sums do not overflow.
+//! Some extents have arbitrary numbers; a file with such an extent must not move. Files and free
+//! space may overlap, as on a damaged volume.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -91,7 +92,7 @@ fn input(u: &mut Unstructured<'_>) -> Result<Input> {
     Ok(Input { entries, options, budget, free, list })
 }
 
-/// The ranges of a file that have blocks of their own, as (start, end), if its map is one of a file.
+/// The ranges of a file whose blocks have a known place, as (start, end).
 fn ranges(entry: &Surveyed) -> Vec<(u64, u64)> {
     let placed = entry.extents.iter().filter(|raw| raw.placement() == Placement::Placed);
     placed.map(|raw| (raw.extent.logical, raw.extent.logical.saturating_add(raw.extent.length))).collect()

@@ -26,8 +26,8 @@ fn choose_columns(named: Option<&str>, reported: impl Fn() -> Option<usize>) -> 
     named.or_else(reported).filter(|columns| *columns > 0).map(|columns: usize| columns.max(LEAST_WIDTH))
 }
 
-/// The columns of a help: those of the terminal, at most `most`. Without a terminal, `COLUMNS`, else
-/// `most`.
+/// The width of a help text: `COLUMNS`, or else the width of the terminal, or else `most`. Never
+/// more than `most`.
 pub fn help_columns(most: usize) -> usize {
     let stdout = std::io::stdout();
     let named = std::env::var("COLUMNS").ok();
@@ -100,7 +100,7 @@ fn table_at(lines: &[&str]) -> usize {
     let mut count = usize::MAX;
     for end in 2..=rows.len() {
         let now = common_columns(&rows[..end]).len();
-        // The rows of a table never join columns; a sentence below it does.
+        // A further row of the table never reduces the number of columns; a sentence below does.
         if now < LEAST_COLUMNS || (count != usize::MAX && now < count) {
             break;
         }

@@ -34,7 +34,7 @@ pub enum Progress {
 /// The state of the bar.
 pub struct Bar {
     bar: ProgressBar,
-    /// Whether what is done now comes first, because the end of the message is cut.
+    /// Whether the current work comes first: a narrow terminal cuts the end of the message.
     is_narrow: bool,
     work: Work,
     last_cost: String,
@@ -64,7 +64,7 @@ impl Progress {
         let now = Instant::now();
         if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(THOUSANDTHS), ProgressDrawTarget::stderr());
-            // In a narrow terminal, what is done now is worth more than a bar.
+            // A narrow terminal has no space for the bar and the current work.
             let is_narrow = stderr_columns().is_some_and(|columns| columns < WIDE);
             let template = if is_narrow { "{prefix}  {wide_msg}" } else { "{prefix} {bar:12} {wide_msg}" };
             bar.set_style(ProgressStyle::with_template(template).expect("the template is fixed and right"));

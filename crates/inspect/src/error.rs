@@ -230,8 +230,8 @@ impl Error {
                 .to_owned(),
             ),
             Self::NotSupported { file_system, .. } if file_system.starts_with("fuse") => Some(
-                "a mounted garden or evergreen: unmount it, and name garden:DIRECTORY or evergreen:FILE; of another file \
-                 system in user space, name the device below it"
+                "for a mounted garden or evergreen, unmount it and name garden:DIRECTORY or evergreen:FILE; for \
+                 another file system in user space, name the device below it"
                     .to_owned(),
             ),
             Self::NotSupported { .. } => Some("name a directory on ext4, XFS, Btrfs or F2FS".to_owned()),

@@ -124,7 +124,7 @@
     const style = getComputedStyle(document.body), colour = style.color;
     const keys = [...figure.querySelectorAll(".controls .swatches > span, .controls button.role[aria-pressed=true]")].filter(visible);
     const legend = keys.map((key, at) => `<g transform="translate(${20 + 130 * at},38)"><svg width="30" height="12" viewBox="0 0 30 12">${standalone(key.querySelector("svg"))}</svg><text x="36" y="9" font-size="11.5">${new Option(key.textContent.trim()).innerHTML}</text></g>`);
-    if (figure.querySelector(".film")) legend.push('<text x="20" y="44" font-size="11.5">colour: the place in the tree, from the first file (violet) to the last (yellow); near the grey of free space: few bytes of files</text>');
+    if (figure.querySelector(".film")) legend.push('<text x="20" y="44" font-size="11.5">colour: the place in the tree, from the first file (violet) to the last (yellow); a colour near the grey of free space: few bytes of files</text>');
     const size = [Math.max(columns * (width + GAP) + 12, keys.length * 130 + 40), HEAD + rows * (height + GAP)];
     const heading = figure.querySelector("h2, h3")?.firstChild?.textContent.trim() ?? document.title;
     const body = parts.map((part, at) => `<g transform="translate(${20 + (at % columns) * (width + GAP)},${HEAD + 8 + Math.floor(at / columns) * (height + GAP)})">${part.content}</g>`);

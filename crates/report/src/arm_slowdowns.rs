@@ -21,8 +21,8 @@ pub(crate) struct OfArm<'m> {
 pub(crate) struct Checkpoints<'m>(BTreeMap<&'m str, u64>);
 
 impl<'m> Checkpoints<'m> {
-    /// The last checkpoint with a slowdown of an arm of the same plan. The first of `all` counts
-    /// that has an arm of the plan.
+    /// For each plan, the last checkpoint at which one of its arms has a slowdown. It is read from
+    /// the first lines of `all` that contain an arm of the plan.
     pub(crate) fn of(model: &'m Model, all: &[&Lines]) -> Self {
         let mut of_plans: BTreeMap<&str, u64> = BTreeMap::new();
         for lines in all {

@@ -159,7 +159,7 @@ fn how_read(model: &Model) -> String {
         Some((device, ..)) => format!("the time of the grep test on a disk in virtual time ({device})"),
         None => "the wall time of the grep test".to_owned(),
     };
-    format!("Before and cured: {how}, the median of its repetitions.")
+    format!("The columns before and cured have {how}: the median of the repetitions.")
 }
 
 /// The cures as lines of text for a terminal; nothing without cures.

@@ -15,13 +15,16 @@ const METADATA: u8 = 255;
 
 /// The maps as JSON that can stand in a script element; empty without maps.
 ///
-/// Of a volume: the last checkpoint of its plan. Of a checkpoint: bytes of a cell, where the volume
-/// ends, the entries of its tree, whether free space is known, and five bytes for each cell that
-/// has anything, in base64. Two are its distance from the one before (from -1 for the first), the
-/// higher byte first. One is the share of files, 1 to 254, or [`METADATA`]. Two are the place in
-/// the tree of the file with most of it, 0 to 65,535. For each cell of files, in `owners`, two
-/// bytes of base64: 0, or the number of that file's path among `paths`, from 1 on; those are
-/// sorted, and each says how many letters it shares with the one before, and the rest.
+/// A volume has the last checkpoint of its plan, and its frames, one for each checkpoint. A frame
+/// has the bytes of a cell, the end of the volume, the number of entries of the tree, and whether
+/// free space is known. It also has five bytes for each cell that is not empty, in base64:
+/// - two bytes: the distance from the previous such cell (from -1 for the first), higher byte first
+/// - one byte: the share of files, 1 to 254, or [`METADATA`]
+/// - two bytes: the place in the tree of the file that holds most of the cell, 0 to 65,535
+///
+/// `owners` has two bytes for each cell of files, in base64: the number of that file's path in
+/// `paths`, from 1 on, or 0. `paths` are sorted. Each path has the number of letters that it shares
+/// with the previous one, and the rest.
 pub(crate) fn film(model: &Model) -> String {
     let paths = Paths::of(&model.results.maps);
     let mut films: BTreeMap<_, Vec<_>> = BTreeMap::new();

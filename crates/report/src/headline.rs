@@ -85,7 +85,7 @@ fn plans_of(model: &Model, at: &Checkpoints) -> Option<String> {
     at.common().is_none().then(|| {
         let plans: Vec<String> = at.of_plans(model).iter().map(of).collect();
         format!(
-            "The plans of the arms differ in length, and each arm is compared at the last checkpoint of its plan: {}.",
+            "The plans have different numbers of steps. Each arm is compared at the last checkpoint of its plan: {}.",
             list(&plans)
         )
     })

@@ -256,7 +256,7 @@ impl Painter {
                 _ => "Colour: when the content was modified".to_owned(),
             },
             MapColour::Extents => match self.most_extents() {
-                0 | 1 => "Colour: extents of the file that holds most of a cell; each file has one".to_owned(),
+                0 | 1 => "Colour: extents of the file that holds most of a cell; each file has one extent".to_owned(),
                 most => format!(
                     "Colour: extents of the file that holds most of a cell, from 1 to {}, on a logarithmic scale",
                     count(most)

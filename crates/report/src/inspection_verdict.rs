@@ -162,14 +162,13 @@ pub(crate) fn order_hint(inspection: &Json) -> Option<String> {
     }
 }
 
-/// Why the best order is slower than a fresh copy, on the first device where it is. Neither order
-/// contains the other: the best order moves contents only, and a fresh copy is at the start of the
-/// device.
+/// Why the best order is slower than a fresh copy, on the first device where it is. The best order
+/// is no lower limit: it moves contents only, and a fresh copy is at the start of the device.
 pub(crate) fn slow_best_order(inspection: &Json) -> Option<String> {
     /// Smaller differences do not show.
     const LEAST: f64 = 1.005;
-    /// The seeks between metadata and contents count for both. So if metadata is the cause, it has
-    /// at least about half of the difference. If it is not, it has next to nothing.
+    /// Seeks between metadata and contents count for both parts. So metadata has about half of the
+    /// difference or more if it is the cause, and almost none if it is not.
     const CAUSE: f64 = 0.25;
     let of = |times: &Json| Some((times["best_order"].as_f64()?, times["fresh_copy"].as_f64()?));
     let is_slow = |cost: &&Json| of(&cost["seconds"]).is_some_and(|(best, fresh)| best > fresh * LEAST);
@@ -185,12 +184,12 @@ pub(crate) fn slow_best_order(inspection: &Json) -> Option<String> {
     let more = metadata - fresh_metadata;
     Some(match more >= (best - fresh) * CAUSE {
         true => format!(
-            "{start}, because it moves no metadata: reads of metadata take {} in it, and {} in a fresh copy.",
+            "{start}, because metadata does not move: reads of metadata take {} in the best order, {} in a fresh copy.",
             seconds(metadata),
             seconds(fresh_metadata)
         ),
         false => format!(
-            "{start}: its contents start where the first file is now, and a fresh copy is at the start of the device."
+            "{start}: the best order starts where the first file is now, a fresh copy at the start of the device."
         ),
     })
 }
@@ -381,11 +380,12 @@ mod tests {
         let metadata = |best: f64| json!({ "best_order": best, "fresh_copy": 0.119 });
         let start = "On HDD the best order (1.18 s) is slower than a fresh copy (762 ms)";
         let expected = format!(
-            "{start}, because it moves no metadata: reads of metadata take 527 ms in it, and 119 ms in a fresh copy."
+            "{start}, because metadata does not move: reads of metadata take 527 ms in the best order, 119 ms in a \
+             fresh copy."
         );
         assert_eq!(of(1.18, metadata(0.527)), Some(expected));
         let expected = format!(
-            "{start}: its contents start where the first file is now, and a fresh copy is at the start of the device."
+            "{start}: the best order starts where the first file is now, a fresh copy at the start of the device."
         );
         // Metadata explains little of the difference, or is not known.
         assert_eq!([of(1.18, metadata(0.2)), of(1.18, Json::Null)], [Some(expected.clone()), Some(expected)]);

@@ -55,7 +55,7 @@ fn workload(model: &Model) -> Vec<String> {
         plan,
     )];
     if let Some(day) = fact(model, "run.begun_unix_seconds").and_then(|seconds| day(seconds.parse().ok()?)) {
-        sentences.push(format!("The run began on {day} (UTC)."));
+        sentences.push(format!("The run started on {day} (UTC)."));
     }
     if let Some(sentence) = workload::sentence(model) {
         let seed = fact(model, "plan.seed").map_or(String::new(), |seed| format!("; seed {seed}"));
@@ -277,7 +277,7 @@ mod tests {
              turn, up to 1,000 pulls; seed 7.",
             "we compared the nearly full and roomy volumes with a fresh copy",
             "xfs (volumes: nearly full 1 MiB; made by mkfs.xfs version 6.1.0).",
-            "The run began on 2023-11-14 (UTC).",
+            "The run started on 2023-11-14 (UTC).",
             "The virtual machine had Debian 12 and Linux 6.18.",
             "HotStorage 2019",
         ] {

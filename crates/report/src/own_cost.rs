@@ -13,8 +13,9 @@ use crate::plans::Plans;
 /// Costs, slowdowns, and the plans of their arms.
 type Figures<'m> = (&'m Lines, &'m Lines, &'m Plans);
 
-/// The cost of a volume and of its fresh copy at the first and the last checkpoint with a slowdown
-/// of an arm of its plan, s/GiB. A volume without a slowdown at one of them has no course.
+/// The costs of a volume and of its fresh copy at two checkpoints, s/GiB: the first and the last
+/// one at which an arm of the plan has a slowdown. A volume without a slowdown at one of them has
+/// no course.
 struct Course {
     own: (f64, f64),
     fresh: (f64, f64),

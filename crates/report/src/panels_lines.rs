@@ -227,9 +227,8 @@ pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s 
     }
 }
 
-/// A logarithmic axis that starts lower if the smallest median would otherwise be near its lower
-/// end, where a reader overlooks it: a decade lower, or the next round number on an axis of few
-/// decades.
+/// Starts a logarithmic axis lower if the smallest median is near its lower end, where a reader
+/// overlooks it. A long axis starts a decade lower, a short one at the next round number.
 fn above_the_edge(axis: Axis, least_median: f64) -> Axis {
     const NEAR: f64 = 0.1;
     const MANY: f64 = 100.0;

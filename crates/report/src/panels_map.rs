@@ -21,9 +21,8 @@ pub(crate) fn map_figure(model: &Model) -> Figure {
         caption: "Each volume along a Hilbert curve: what is near on the volume is near in the picture. All cells of a row \
                   have the same number of bytes. Colour is the place in the tree of the file that holds most of a cell, from \
                   the first file (violet) to the last (yellow). A volume filled in the order of its tree is smooth; an aged one \
-                  is speckled. The fewer bytes of files a cell has, the nearer is its colour to that of \
-                  free space. Wide gaps without files are left out. Point at a cell \
-                  to see its file; the wheel zooms, dragging moves."
+                  is speckled. A cell with few bytes of files has nearly the colour of free space. Wide gaps without \
+                  files are left out. Point at a cell to see its file; the wheel zooms, dragging moves."
             .to_owned(),
         legend: Legend::Places,
         csv: map_csv(model),

@@ -57,7 +57,7 @@ pub(crate) fn heads<'m>(model: &'m Model) -> Vec<&'m str> {
     }
     heads.extend(["layout score", "extents/file", "adjacent files", "writes/byte"]);
     if model.first_devices().len() > 1 {
-        heads.push("model of");
+        heads.push("modelled device");
     }
     heads.push(model.unit.as_str());
     heads
@@ -82,7 +82,7 @@ pub(crate) fn note(model: &Model) -> String {
     let wall = match (model.virtual_disk(), model.is_wall_of_memory()) {
         (None, _) => "not measured",
         (_, true) => "wall times are of memory and say nothing about the disk",
-        _ => "wall times are those of the disk, which took its time",
+        _ => "wall times include the modelled delay of each request",
     };
     format!("{}; {wall}", devices.join("; "))
 }

@@ -91,7 +91,7 @@ fn parse_distribution(text: &str) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// Whether a hypervisor shows itself to the processor.
+/// Whether the flags of the processor name a hypervisor.
 fn parse_is_virtual(cpuinfo: &str) -> bool {
     let mut flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
     flags.any(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))

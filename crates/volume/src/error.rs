@@ -351,8 +351,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::NotRoot { .. } => {
-                "run as root (sudo), or in a guest kernel (--guest uml of `run` and `demo`); or name an existing directory as the \
-                 volume: that needs no root"
+                "run as root (sudo); or run in a guest kernel (`run` and `demo` have --guest uml); or name an existing \
+                 directory as the volume, which needs no root"
                     .to_owned()
             }
             Error::ToolMissing { package, .. } => format!("apt-get install {package}"),
@@ -367,7 +367,10 @@ impl Error {
             }
             Error::VolumeTooSmall { minimum, .. } => format!("make the volume {minimum} or larger"),
             Error::NoRoom { own, held, .. } => {
-                format!("make the volume larger than {}, or the contents smaller (--set of `age`, [workload] of a plan)", Bytes(held.0.saturating_add(own.0)))
+                format!(
+                    "make the volume larger than {}, or make the contents smaller (`age`: --set; plan: [workload])",
+                    Bytes(held.0.saturating_add(own.0))
+                )
             }
             Error::ImageTooLarge { most, .. } => {
                 format!("make the volume {most} or smaller; images are sparse, but their metadata are not")

@@ -1,11 +1,11 @@
-//! Fits the texts of the help that clap only wraps: examples, paragraphs and lists of words with
-//! their explanation.
+//! Fits help texts to the terminal: examples, paragraphs, and lists of words with their
+//! explanations. clap would only wrap them.
 
 use clap::Command;
 
 /// The fewest columns for a comment beside an example.
 const LEAST_COMMENT: usize = 24;
-/// The columns before what continues an example on the next line.
+/// The indentation of the further lines of an example.
 const CONTINUED: usize = 6;
 
 /// Fits the texts after the options of all verbs to a number of columns.

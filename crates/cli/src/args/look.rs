@@ -47,7 +47,8 @@ pub struct InspectArgs {
     pub map: Option<PathBuf>,
     /// Colours: tree (default), directory, file, age, extents, free.
     ///
-    /// tree is the place in the tree of directories. extents is the number of extents of a file. free shows the sizes of free extents.
+    /// tree: the place in the tree of directories. extents: the number of extents of a file.
+    /// free: the sizes of free extents.
     #[arg(long, value_name = "WHAT", default_value = "tree", hide_default_value = true, requires = "map", add = ArgValueCandidates::new(complete::map_colours))]
     pub map_by: MapColour,
     /// Draw the tree of an evergreen: a page, or a picture (.svg).

@@ -444,7 +444,7 @@ fn next_command(args: &AgeArgs, place: &str) -> String {
 fn print_end((place, is_recording): (&str, bool), end: &AgeEnd, kept: &[String], next: &str) {
     println!("{place}: aged");
     println!(
-        "fullness          {}% of {}, reserved space included",
+        "fullness          {}% of {}, reserved space counts as used",
         three_digits(100.0 * end.fullness),
         Bytes(end.capacity_bytes)
     );

@@ -21,7 +21,8 @@ pub fn warn_of_little(read_bytes: u64, allocated_bytes: u64) -> Option<String> {
     }
     Some(format!(
         "the command read {} from the device, {:.1}% of the {} allocated there (below {:.0}%). It read no contents \
-         (`tar cf /dev/null` does not), a small part of the tree, or data in memory. So its time does not show the cost of the layout",
+         (like `tar cf /dev/null`), only a small part of the tree, or data that was in memory. So its time does not \
+         show the cost of the layout",
         Bytes(read_bytes),
         share * 100.0,
         Bytes(allocated_bytes),

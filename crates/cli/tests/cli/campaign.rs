@@ -212,7 +212,9 @@ fn campaign_needs_neither_root_nor_scheduler() {
     lab.run(["campaign", "report", "c"]).good();
     let page = fs::read_to_string(lab.path("c/merged/campaign.html")).unwrap();
     assert!(
-        page.contains("1 of 3 tasks has no result: host, plan, seed 2. The largest slowdown may be there."),
+        page.contains(
+            "1 of 3 tasks has no result: host, plan, seed 2. A task without a result may have the largest slowdown."
+        ),
         "{page}"
     );
     // A finished task stays as it is.

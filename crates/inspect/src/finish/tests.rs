@@ -106,7 +106,7 @@ fn scattered(number: usize, piece: usize) -> u64 {
 /// overhead.
 const LONGEST_ACCESS_SECONDS: f64 = 0.030;
 
-/// The page of an inspection names the cause by the part of the metadata.
+/// The page of an inspection infers the cause from the share of metadata in the difference.
 #[test]
 fn best_order_is_slower_than_a_fresh_copy_by_metadata_or_by_place() {
     const FILES: u64 = 200;
@@ -124,7 +124,7 @@ fn best_order_is_slower_than_a_fresh_copy_by_metadata_or_by_place() {
     let (all, metadata) = parts(&scattered[0]);
     assert!(all > 0.5 && metadata > all / 4.0, "{all} s, metadata {metadata} s");
     assert!(parts(&scattered[2]).0 < 0.01, "without metadata, the best order is as fast: {:?}", scattered[2].seconds);
-    // All is adjacent, where the disk turns fewer sectors past its head.
+    // Everything is adjacent, but far inside the disk, where a track has fewer sectors.
     let far = costs(FAR, &|number| FAR - 100 + number / 16);
     let (all, metadata) = parts(&far[0]);
     assert!(all > 0.1 && metadata < all / 4.0, "{all} s, metadata {metadata} s");

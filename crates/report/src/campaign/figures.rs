@@ -139,8 +139,8 @@ impl Atlas {
                 }
             }
         }
-        // A missing task does not name its arms. If its file system has another arm, that one has a
-        // row.
+        // The arms of a missing task are not known. Its file system has a row of its own only if no
+        // arm has this file system.
         let with_arm: BTreeSet<String> =
             axes.values().filter_map(|values| Some(name_of(values.get(AXES[0])?, values.get(AXES[3])?))).collect();
         let absent: Vec<String> = missing()

@@ -85,7 +85,7 @@ fn warnings(atlas: &Atlas) -> Vec<String> {
     let (all, missing) = &atlas.planned;
     let missing = (!missing.is_empty()).then(|| {
         let tasks = tell_missing_tasks(missing.iter().cloned(), missing.len() as u64, *all);
-        format!("{tasks}. The largest slowdown may be there.")
+        format!("{tasks}. A task without a result may have the largest slowdown.")
     });
     let failed = atlas.failed.first().map(|(arm, reason)| {
         format!(
@@ -332,7 +332,8 @@ mod tests {
         let page = render_campaign(&results, &PlannedTasks { all: 9, missing: absent }).unwrap();
         let part = |from: &str, to: &str| page.split(from).nth(1).unwrap().split(to).next().unwrap();
         let warnings = part("class=\"warnings\"", "</div>");
-        let expected = "1 of 9 tasks has no result: btrfs, profile, SATA SSD. The largest slowdown may be there.";
+        let expected = "1 of 9 tasks has no result: btrfs, profile, SATA SSD. A task without a result may have the \
+                        largest slowdown.";
         assert!(warnings.contains(expected), "{warnings}");
         let lead = part("class=\"lead\">", "</p>");
         assert!(

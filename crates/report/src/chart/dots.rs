@@ -96,7 +96,8 @@ impl Draw for DotPanel {
                     svg.push_str(&self.arrow((*before, *value), (x(*before), x(*value)), height(at, *role), right));
                 }
             }
-            // Beside a mark that an arrow does not reach, so that neither hides the other.
+            // Two marks without space for an arrow between them are side by side, so that both are
+            // visible.
             let is_hidden = |role: Role, value: f64| {
                 let is_other = |other: &Role| *other != role && other.uncured() == role.uncured();
                 values.iter().any(|(other, of_it)| is_other(other) && (x(*of_it) - x(value)).abs() < 2.0 * HEAD)

@@ -25,7 +25,7 @@ pub fn split(words: &[OsString], drives: &FsDrivesArgs, names: RangeInclusive<us
         let given = rest.iter().map(|name| show(name.as_bytes())).collect::<Vec<_>>().join(", ");
         let given = if given.is_empty() { "none".to_owned() } else { given };
         let message = format!("{wanted} name(s) must follow the garden; these were given: {given}");
-        return Err(usage(message, Some("name the volume, then the snapshot; `-h` shows the order")));
+        return Err(usage(message, Some("`-h` shows the names and their order")));
     }
     let place = Place::of(&FsPlaceArgs { place, drive: drives.drive.clone(), log: drives.log.clone() })?;
     Ok((place, rest.iter().map(|name| name.as_bytes().to_vec()).collect()))
