@@ -31,7 +31,9 @@ fn choose_columns(named: Option<&str>, reported: impl Fn() -> Option<usize>) -> 
 pub fn help_columns(most: usize) -> usize {
     let stdout = std::io::stdout();
     let named = std::env::var("COLUMNS").ok();
-    let reported = || Some(rustix::termios::tcgetwinsize(&stdout).ok()?.ws_col.into());
+    // A pager reads stdout, and writes to the terminal of stderr.
+    let size = || rustix::termios::tcgetwinsize(&stdout).or_else(|_| rustix::termios::tcgetwinsize(std::io::stderr()));
+    let reported = || Some(size().ok()?.ws_col.into());
     choose_columns(named.as_deref(), reported).map_or(most, |columns| columns.min(most))
 }
 
@@ -99,9 +101,11 @@ fn table_at(lines: &[&str]) -> usize {
     let mut length = 1;
     let mut count = usize::MAX;
     for end in 2..=rows.len() {
-        let now = common_columns(&rows[..end]).len();
+        let all = common_columns(&rows[..end]);
+        // Two blanks in a path make a column without a head.
+        let now = all.iter().filter(|column| !cell(&rows[0], **column).is_empty()).count();
         // A further row of the table never reduces the number of columns; a sentence below does.
-        if now < LEAST_COLUMNS || (count != usize::MAX && now < count) {
+        if all.len() < LEAST_COLUMNS || (count != usize::MAX && now < count) {
             break;
         }
         (length, count) = (end, now);
@@ -188,7 +192,9 @@ fn push_stacked(fitted: &mut String, rows: &[Vec<char>], (all, first): (&[(usize
         wrap(fitted, &names.join("  "), columns);
         let pair = |column: &(usize, usize)| {
             let (head, cell) = (cell(&rows[0], *column), cell(row, *column));
-            (!cell.is_empty()).then(|| format!("{head} {cell}").replace(' ', &JOINED.to_string()))
+            let pair = format!("{head} {cell}");
+            let fits = pair.chars().count() + 3 <= columns;
+            (!cell.is_empty()).then(|| if fits { pair.replace(' ', &JOINED.to_string()) } else { pair })
         };
         let pairs: Vec<String> = all[first..].iter().filter_map(pair).collect();
         let mut lines = String::new();

@@ -171,6 +171,7 @@ impl Bar {
     fn say(&self, text: &str) {
         self.bar.set_position((self.work.share() * THOUSANDTHS as f64) as u64);
         let message = match self.is_narrow {
+            true if text.is_empty() => self.work.text(),
             true => format!("{text}, {}", self.work.text()),
             false => format!("{}  {text}", self.work.text()),
         };

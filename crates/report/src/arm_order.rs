@@ -11,19 +11,21 @@ use crate::model::Model;
 pub(crate) fn by_effect(model: &Model) -> Vec<(String, String)> {
     let gains = most_gains(model);
     let devices = model.first_devices();
-    let place = |arm: &str| devices.iter().position(|device| model.is_on(arm, device));
-    let slowdown = |arm: &str| {
-        let device = place(arm).and_then(|place| model.modelled_slowdown.get(devices[place]));
-        let of_arm = device.unwrap_or(&model.slowdown).iter().filter(|((name, _), _)| name == arm);
-        of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(_, ratio)| ratio.median).fold(0.0, f64::max)
-    };
-    let gain = |arm: &str| gains.get(arm).copied().unwrap_or(0.0);
-    let mut arms = model.arms.clone();
-    arms.sort_by(|(a, _), (b, _)| {
-        let of_age = || place(a).cmp(&place(b)).then(slowdown(b).total_cmp(&slowdown(a)));
-        gain(b).total_cmp(&gain(a)).then_with(of_age).then_with(|| a.cmp(b))
+    let mut keyed: Vec<(f64, usize, f64, (String, String))> = Vec::with_capacity(model.arms.len());
+    for (arm, file_system) in &model.arms {
+        // Arms without a device come last.
+        let place = devices.iter().position(|device| model.is_on(arm, device)).unwrap_or(usize::MAX);
+        let lines = devices.get(place).and_then(|device| model.modelled_slowdown.get(*device));
+        let of_arm = lines.unwrap_or(&model.slowdown).iter().filter(|((name, _), _)| name == arm);
+        let last = of_arm.filter_map(|(_, line)| line.last_key_value()).map(|(_, ratio)| ratio.median);
+        let gain = gains.get(arm.as_str()).copied().unwrap_or(0.0);
+        keyed.push((gain, place, last.fold(0.0, f64::max), (arm.clone(), file_system.clone())));
+    }
+    keyed.sort_by(|(gain_a, place_a, slowdown_a, a), (gain_b, place_b, slowdown_b, b)| {
+        let of_age = || place_a.cmp(place_b).then(slowdown_b.total_cmp(slowdown_a));
+        gain_b.total_cmp(gain_a).then_with(of_age).then_with(|| a.0.cmp(&b.0))
     });
-    arms
+    keyed.into_iter().map(|(.., arm)| arm).collect()
 }
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ use crate::own_cost::{own_changes, own_costs};
 
 /// The sentences that the report and the summary begin with; the first is the headline.
 pub(crate) fn headline(model: &Model) -> Vec<String> {
-    let lead = model.main_device();
     let mut sentences = cure_headline(model);
     let at = lead_checkpoints(model);
+    let lead = lead_device(model, &at);
     let grep_cost = model.grep_cost();
     let wall = Slowdowns::at(model, &grep_cost, &model.slowdown, &at);
     // The words of the lead about missing volumes. Later sentences do not repeat them.
@@ -43,7 +43,7 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
                 sentences.extend(own_costs(&slowdowns.worst(model), all, |_| Alike::fresh(model.settles)));
                 sentences.push(basis(model, device, &slowdowns));
                 known = slowdowns.missing_words(model);
-                sentences.extend(other_devices(model, &slowdowns, &at, &known));
+                sentences.extend(other_devices(model, (device, &slowdowns), &at, &known));
             }
         }
         None => {
@@ -71,6 +71,16 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
     sentences
 }
 
+/// The first device with a slowdown, else the main device: the valid figures of a device must not
+/// be hidden because all those of the main device are invalid.
+fn lead_device<'m>(model: &'m Model, at: &Checkpoints) -> Option<(&'m str, &'m Lines, &'m Lines)> {
+    let figures = |device: &'m str| Some((device, model.modelled.get(device)?, model.modelled_slowdown.get(device)?));
+    let has_any =
+        |(_, costs, slowdown): &(&str, &Lines, &Lines)| !Slowdowns::at(model, costs, slowdown, at).arms.is_empty();
+    let mut devices = model.devices().into_iter().filter(|device| !device.ends_with(TRACED)).filter_map(figures);
+    devices.find(has_any).or_else(|| model.main_device())
+}
+
 /// The checkpoints of the headline, of all sentences after it and of all key figures. For each
 /// plan, it is the last one that has a slowdown on the first device of its arms. Without a device,
 /// it is the last one that has a measured slowdown.
@@ -85,7 +95,7 @@ fn plans_of(model: &Model, at: &Checkpoints) -> Option<String> {
     at.common().is_none().then(|| {
         let plans: Vec<String> = at.of_plans(model).iter().map(of).collect();
         format!(
-            "The plans have different numbers of steps. Each arm is compared at the last checkpoint of its plan: {}.",
+            "The arms are compared at different checkpoints, each at the last one of its plan with a slowdown: {}.",
             list(&plans)
         )
     })
@@ -291,16 +301,18 @@ fn basis(model: &Model, device: &str, slowdowns: &Slowdowns) -> String {
 /// The same effect on the other devices, one sentence each. An arm that already has a figure for a
 /// device, by another method, has no second one. `lead` are the figures of the main device;
 /// `known`: see [`further_missing`].
-fn other_devices(model: &Model, lead: &Slowdowns, at: &Checkpoints, known: &[String]) -> Vec<String> {
+fn other_devices(
+    model: &Model,
+    (of_lead, lead): (&str, &Slowdowns),
+    at: &Checkpoints,
+    known: &[String],
+) -> Vec<String> {
     let mut shown: Vec<(String, String)> = Vec::new();
     let mut sentences = Vec::new();
-    for (place, device) in model.devices().into_iter().enumerate().filter(|(_, device)| !device.ends_with(TRACED)) {
+    let of_lead_arms = lead.arms.iter().map(|arm| arm.arm).chain(lead.missing.iter().map(|missing| missing.arm));
+    shown.extend(of_lead_arms.map(|arm| (on_device(of_lead), arm.to_owned())));
+    for device in model.devices().into_iter().filter(|device| *device != of_lead && !device.ends_with(TRACED)) {
         let on = on_device(device);
-        if place == 0 {
-            shown.extend(lead.arms.iter().map(|arm| (on.clone(), arm.arm.to_owned())));
-            shown.extend(lead.missing.iter().map(|missing| (on.clone(), missing.arm.to_owned())));
-            continue;
-        }
         let Some(slowdowns) = model.modelled_slowdown.get(device) else { continue };
         let mut slowdowns = Slowdowns::at(model, &model.modelled[device], slowdowns, at);
         let is_second = shown.iter().any(|(known, _)| *known == on);

@@ -159,8 +159,9 @@ struct Painter {
     modified: Vec<i64>,
     /// The directory of each owner.
     directories: BTreeMap<u64, u64>,
-    /// The extents of each owner.
+    /// The extents of each owner, and the most of them.
     extents: BTreeMap<u64, u64>,
+    most_extents: u64,
     last_owner: u64,
     /// When cells with files were modified, in order.
     times: Vec<i64>,
@@ -181,13 +182,15 @@ impl Painter {
         let times = modified.iter().zip(&used).filter(|(_, used)| **used > 0).map(|(time, _)| *time);
         let mut times: Vec<i64> = times.collect();
         times.sort_unstable();
+        let extents = of_files("extents");
         Self {
             by,
             cell_bytes: map["cell_bytes"].as_u64().unwrap_or(1).max(1),
             volume_bytes: inspection["volume_bytes"].as_u64().unwrap_or(0),
             knows_free: !inspection["free_space"].is_null(),
             directories: of_files("directory"),
-            extents: of_files("extents"),
+            most_extents: extents.values().max().copied().unwrap_or(1),
+            extents,
             last_owner: owner.iter().flatten().max().copied().unwrap_or(0).max(1),
             used,
             free,
@@ -219,17 +222,12 @@ impl Painter {
             MapColour::Age => step(self.rank(self.modified.get(cell).copied().unwrap_or(0))),
             MapColour::Extents => {
                 let extents = self.extents.get(&owner).copied().unwrap_or(1).max(1);
-                step((extents as f64).log2() / (self.most_extents().max(2) as f64).log2())
+                step((extents as f64).log2() / (self.most_extents.max(2) as f64).log2())
             }
             MapColour::Tree | MapColour::Free => step(owner as f64 / self.last_owner as f64),
         };
         // As in the page: a cell with few bytes of files is pale.
         Some(Fill::Colour(colour, ((0.35 + 0.65 * share(used)) * SHADES).round() as u8))
-    }
-
-    /// The extents of the file that has most.
-    fn most_extents(&self) -> u64 {
-        self.extents.values().max().copied().unwrap_or(1)
     }
 
     /// A time's place among all, 0..=1.
@@ -255,7 +253,7 @@ impl Painter {
                 }
                 _ => "Colour: when the content was modified".to_owned(),
             },
-            MapColour::Extents => match self.most_extents() {
+            MapColour::Extents => match self.most_extents {
                 0 | 1 => "Colour: extents of the file that holds most of a cell; each file has one extent".to_owned(),
                 most => format!(
                     "Colour: extents of the file that holds most of a cell, from 1 to {}, on a logarithmic scale",

@@ -27,10 +27,21 @@ fn of_volumes(model: &Model, name: &str) -> Vec<String> {
     values
 }
 
+/// The value of a circumstance of all volumes, if they have one that says something.
+fn only(model: &Model, name: &str) -> Option<String> {
+    match &of_volumes(model, name)[..] {
+        [value] if value != NONE => Some(value.clone()),
+        _ => None,
+    }
+}
+
 fn of_volume(model: &Model, arm: &str, role: Role, name: &str) -> Option<String> {
     let key = format!("{}.{name}", role.name());
     model.results.circumstances.iter().find(|row| row.arm == arm && row.key == key).map(|row| row.value.clone())
 }
+
+/// What a run records of a machine without such parameters, or that is not virtual.
+const NONE: &str = "none";
 
 /// `2026-11-30`. `None`: no calendar has this second.
 fn day(unix_seconds: i64) -> Option<String> {
@@ -102,9 +113,9 @@ fn volumes(model: &Model) -> Vec<String> {
         }
     }
     let machine = [
-        of_volumes(model, "distribution").first().cloned(),
+        only(model, "distribution"),
         of_volumes(model, "kernel_release").first().map(|kernel| format!("Linux {kernel}")),
-        of_volumes(model, "kernel_parameters").first().map(|words| format!("the kernel parameters {words}")),
+        only(model, "kernel_parameters").map(|words| format!("the kernel parameters {words}")),
         of_volumes(model, "cpu_model").first().map(|cpu| {
             let processors = of_volumes(model, "cpu_count").first().cloned().unwrap_or_default();
             format!("{processors} processors ({cpu})")
@@ -117,7 +128,7 @@ fn volumes(model: &Model) -> Vec<String> {
     ];
     let machine: Vec<String> = machine.into_iter().flatten().collect();
     if !machine.is_empty() {
-        let name = if of_volumes(model, "virtual_machine").is_empty() { "machine" } else { "virtual machine" };
+        let name = if only(model, "virtual_machine").is_none() { "machine" } else { "virtual machine" };
         sentences.push(format!("The {name} had {}.", list(&machine)));
     }
     sentences

@@ -20,9 +20,12 @@ pub fn sparklines(results: &Results) -> String {
     let devices: Vec<String> = model.first_devices().into_iter().map(|device| short(device).to_owned()).collect();
     let what = if devices.is_empty() { "measured".to_owned() } else { format!("modelled for {}", list(&devices)) };
     let values = |arm: &str, role: Role| -> Vec<f64> {
-        let modelled = model.device_of(arm).and_then(|device| model.modelled_slowdown.get(device));
-        let lines = modelled.unwrap_or(&model.slowdown);
-        let line = lines.get(&(arm.to_owned(), role));
+        let lines = match model.device_of(arm) {
+            Some(device) => model.modelled_slowdown.get(device),
+            // Measured values do not stand beside modelled ones.
+            None => devices.is_empty().then_some(&model.slowdown),
+        };
+        let line = lines.and_then(|lines| lines.get(&(arm.to_owned(), role)));
         line.into_iter().flatten().map(|(_, spread)| spread.median).collect()
     };
     let mut rows = Vec::new();

@@ -46,8 +46,8 @@ fn arms_of_a_campaign_are_judged_at_the_end_of_their_plan() {
     assert!(!text.contains("not measured at"), "{text}");
     assert_eq!(
         sentences[1],
-        "The plans have different numbers of steps. Each arm is compared at the last checkpoint of its plan: mail at \
-         60 pulls and git at 200 pulls."
+        "The arms are compared at different checkpoints, each at the last one of its plan with a slowdown: mail at 60 \
+         pulls and git at 200 pulls."
     );
     let of_ssd = sentences.iter().find(|line| line.starts_with("On a modelled SATA SSD: ")).unwrap();
     assert!(of_ssd.contains("xfs.mail.sata-ssd (after 60 pulls) ") && !of_ssd.contains("hdd-7200"), "{of_ssd}");

@@ -11,6 +11,10 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
+/// The value of a circumstance that a machine does not have. It is recorded, so that a comparison
+/// with a machine that has it finds the difference.
+const NONE: &str = "none";
+
 /// Parameters of the kernel that change the speed or the order of I/O. The others stay private: a
 /// command line can name machines and secrets.
 const KERNEL_PARAMETERS: [&str; 13] = [
@@ -37,13 +41,11 @@ pub(crate) fn collect_machine(device: Option<&Path>) -> Vec<(String, String)> {
     add("kernel_release", Some(uname.release().to_string_lossy().into_owned()));
     add("kernel_version", Some(uname.version().to_string_lossy().into_owned()));
     add("machine", Some(uname.machine().to_string_lossy().into_owned()));
-    add("kernel_parameters", read("/proc/cmdline").and_then(|line| parse_parameters(&line)));
+    add("kernel_parameters", read("/proc/cmdline").map(|line| parse_parameters(&line)));
     add("distribution", read("/etc/os-release").and_then(|text| parse_distribution(&text)));
     let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
-    if parse_is_virtual(&cpuinfo) {
-        let vendor = read("/sys/class/dmi/id/sys_vendor");
-        add("virtual_machine", Some(vendor.unwrap_or_else(|| "unknown vendor".to_owned())));
-    }
+    let vendor = || read("/sys/class/dmi/id/sys_vendor").unwrap_or_else(|| "unknown vendor".to_owned());
+    add("virtual_machine", Some(if parse_is_virtual(&cpuinfo) { vendor() } else { NONE.to_owned() }));
     let (model, count) = parse_cpuinfo(&cpuinfo);
     if let Some(host) = parse_guest(&cpuinfo) {
         add("guest_kind", Some("uml".to_owned()));
@@ -78,11 +80,11 @@ fn parse_cpuinfo(text: &str) -> (Option<String>, usize) {
     (Some(model).filter(|model| !model.is_empty()), values("processor").count())
 }
 
-/// The parameters of [`KERNEL_PARAMETERS`] in a command line of the kernel. `None` without one.
-fn parse_parameters(line: &str) -> Option<String> {
+/// The parameters of [`KERNEL_PARAMETERS`] in a command line of the kernel. [`NONE`] without one.
+fn parse_parameters(line: &str) -> String {
     let is_shown = |word: &&str| KERNEL_PARAMETERS.contains(&word.split('=').next().unwrap_or_default());
     let shown: Vec<&str> = line.split_whitespace().filter(is_shown).collect();
-    (!shown.is_empty()).then(|| shown.join(" "))
+    if shown.is_empty() { NONE.to_owned() } else { shown.join(" ") }
 }
 
 /// The name of the distribution in the text of os-release.
@@ -137,10 +139,10 @@ mod tests {
         let uml = "processor\t: 0\nvendor_id\t: User Mode Linux\nhost\t\t: Linux vm 6.18\n";
         assert_eq!((parse_guest(cpus), parse_guest(uml)), (None, Some("Linux vm 6.18".to_owned())));
         assert_eq!(
-            parse_parameters("BOOT_IMAGE=/vmlinuz root=/dev/sda1 mitigations=off nosmt secret=x").as_deref(),
-            Some("mitigations=off nosmt")
+            parse_parameters("BOOT_IMAGE=/vmlinuz root=/dev/sda1 mitigations=off nosmt secret=x"),
+            "mitigations=off nosmt"
         );
-        assert_eq!(parse_parameters("root=/dev/sda1"), None);
+        assert_eq!(parse_parameters("root=/dev/sda1"), NONE);
         assert_eq!(parse_distribution("ID=debian\nPRETTY_NAME=\"Debian 12\"\n").as_deref(), Some("Debian 12"));
         assert!(parse_is_virtual("flags\t\t: fpu hypervisor lm\n") && !parse_is_virtual("flags\t\t: fpu lm\n"));
         assert_eq!(parse_memory_total("MemTotal:       24681472 kB\nMemFree: 1 kB"), Some(Bytes(24_681_472 << 10)));

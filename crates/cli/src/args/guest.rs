@@ -18,7 +18,7 @@ pub struct GuestArgs {
     ///
     /// The run has the guest's file systems, such as F2FS. Wall times of a guest must not be
     /// quoted.
-    #[arg(long, value_enum, value_name = "KIND")]
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with = "dry_run")]
     pub guest: Option<GuestArg>,
     /// Memory of the guest. Default: 1GiB.
     ///

@@ -63,6 +63,9 @@ pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) 
                 None => Some("`senesce -h` lists all commands".to_owned()),
             }
         }
+        ErrorKind::ArgumentConflict if is_about(&error, "--guest") => {
+            Some("leave --guest out: a dry run starts no kernel".to_owned())
+        }
         _ => return error,
     };
     error.remove(ContextKind::Suggested);
@@ -70,6 +73,12 @@ pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) 
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
+}
+
+/// Whether one of the arguments of an error is this option.
+fn is_about(error: &Error, option: &str) -> bool {
+    let is_it = |value: &ContextValue| value.to_string().contains(option);
+    [ContextKind::InvalidArg, ContextKind::PriorArg].iter().any(|kind| error.get(*kind).is_some_and(is_it))
 }
 
 /// The verb that the arguments name, and the commands below it.

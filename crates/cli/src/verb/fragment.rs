@@ -1,7 +1,7 @@
 //! `senesce fragment`: a requested fragmentation.
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Printable, Seed, numbers::three_digits};
+use senesce_core::{Bytes, Printable, Seed};
 use senesce_fragment::{
     Error, FILLER_NAME, FileTarget, FreeOptions, FreeReport, Histogram, fragment_file, fragment_free_space,
     fragment_tree, plan_file, plan_free_space, plan_tree,
@@ -67,7 +67,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
         println!("{:#}", document(FILE_SCHEMA, Reached { reached: report }));
         return Ok(());
     }
-    let score = report.layout_score.map_or("none".to_owned(), three_digits);
+    let score = report.layout_score.map_or("none".to_owned(), |score| format!("{score:.4}"));
     let before = report.extents_before.map_or(String::new(), |before| format!(" (before: {before})"));
     println!(
         "{}: {} in {} blocks, {}",

@@ -76,6 +76,8 @@ pub(super) struct Atlas {
     pub failed: Vec<(String, String)>,
     /// The number of tasks that have such an arm.
     pub failed_tasks: u64,
+    /// The number of tasks with valid figures and other invalid cells.
+    pub partly_invalid_tasks: u64,
     /// Arms that have a slowdown and an invalid cell, each with its first such cell and the reason.
     pub partly_invalid: Vec<(String, String)>,
 }
@@ -156,7 +158,10 @@ impl Atlas {
             let volume = words(cell.key.role);
             Some((task.arm.clone(), format!("{volume} at checkpoint {}: {}", count(cell.key.pulls), cell.reason)))
         };
-        let partly_invalid = figures.iter().filter_map(invalid_cell).collect();
+        let partly_invalid: Vec<_> = figures.iter().filter_map(invalid_cell).collect();
+        let is_partly = |task: &&TaskFigures| first_invalid.contains_key(task.arm.as_str());
+        let partly_invalid_tasks: BTreeSet<u64> = figures.iter().filter(is_partly).map(|task| task.number).collect();
+        let partly_invalid_tasks = partly_invalid_tasks.len() as u64;
         let mut of_cells: BTreeMap<_, Vec<f64>> = BTreeMap::new();
         for task in &figures {
             let key = (task.device.clone(), task.name.clone(), task.workload.clone());
@@ -184,6 +189,7 @@ impl Atlas {
             figures,
             failed,
             failed_tasks: failed_tasks.len() as u64,
+            partly_invalid_tasks,
             partly_invalid,
         };
         let mut file_systems = std::mem::take(&mut atlas.file_systems);

@@ -97,7 +97,7 @@ fn warnings(atlas: &Atlas) -> Vec<String> {
     let invalid = atlas.partly_invalid.first().map(|(arm, cell)| {
         format!(
             "{} invalid results (the first: {arm}, {}). Their other cells are valid, and their slowdowns are included.",
-            of_tasks(atlas.partly_invalid.len() as u64, *all),
+            of_tasks(atlas.partly_invalid_tasks, *all),
             shortened_reason(cell)
         )
     });
@@ -143,7 +143,8 @@ fn map(atlas: &Atlas, device: &str) -> Value {
         let mean =
             atlas.mean_slowdown(device, file_system).map_or("–".to_owned(), |mean| format!("{}×", figure(mean)));
         let is_it = |(of, name, _): &&(String, String, String)| of == device && name == file_system;
-        let (have, all) = (atlas.slowdowns.keys().filter(is_it).count(), atlas.workloads.len());
+        let of_device = atlas.slowdowns.keys().filter(|(of, ..)| of == device).map(|(.., workload)| workload);
+        let (have, all) = (atlas.slowdowns.keys().filter(is_it).count(), of_device.collect::<BTreeSet<_>>().len());
         // A mean over fewer workloads cannot be compared with the others.
         let part = (have < all).then(|| format!("{have} of {all}"));
         context! { file_system => file_system.as_str(), cells, mean, part }

@@ -122,9 +122,10 @@ fn find_missing(campaign: &Campaign, merged: &BTreeSet<u64>) -> Result<PlannedTa
         kernel: task.kernel.as_str().to_owned(),
         device: task.device.unwrap_or_default(),
     };
-    let tasks = campaign.tasks().filter(|task| !merged.contains(&task.number));
-    let planned = PlannedTasks { all: campaign.count(), missing: tasks.map(missing).collect() };
-    let late = (planned.missing.len()).saturating_sub(Progress::missing(campaign)?.len());
+    let tasks = || campaign.tasks().filter(|task| !merged.contains(&task.number));
+    let unfinished: BTreeSet<u64> = Progress::missing(campaign)?.into_iter().collect();
+    let late = tasks().filter(|task| !unfinished.contains(&task.number)).count();
+    let planned = PlannedTasks { all: campaign.count(), missing: tasks().map(missing).collect() };
     if late > 0 {
         eprintln!(
             "senesce: {late} of the missing tasks finished after the merge; merge again: senesce campaign merge {}",

@@ -118,8 +118,10 @@ pub fn status(dir: &Path, json: bool) -> Result<()> {
     }
     let dir = shell_word(&campaign.paths.dir);
     let missing = Progress::missing(&campaign)?;
-    let missing = (!missing.is_empty()).then(|| missing_text(&campaign, &missing, missing.len() as u64));
-    print!("{}", fit(&render(&document, missing.as_deref(), &dir, SystemClock::unix_time().seconds)));
+    let missing = (!missing.is_empty()).then(|| fit(&missing_text(&campaign, &missing, missing.len() as u64)));
+    let missing = missing.as_deref().map(str::trim_end);
+    // Tables have commands to copy, of which no column may go.
+    print!("{}", render(&document, missing, &dir, SystemClock::unix_time().seconds));
     Ok(())
 }
 
