@@ -120,7 +120,7 @@ fn missing_tool_fails_its_arm_or_the_run() {
     let first = "unfinished: 1 of 2 arms failed (xfs); remove the cause, then repeat with `senesce run --resume out`\n";
     assert!(shown.starts_with(first), "{shown}");
     assert_eq!(shown.matches("mkfs.xfs is not installed").count(), 1, "{shown}");
-    assert!(shown.contains("    xfs empty at 0, 4\n") && !shown.contains("    ext4 empty"), "{shown}");
+    assert!(shown.contains("    xfs empty at 0 and 4\n") && !shown.contains("    ext4 empty"), "{shown}");
 
     // With the tool, the arm that failed is repeated, and only that one.
     let done = lab.run(["run", "--resume", "out"]).good();
