@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use senesce_core::names::with_more;
 use senesce_store::{MISSED_CURE, Role};
 
+use crate::campaign::warn_of_missing_tasks;
 use crate::format::{count, list};
 use crate::model::{Model, words};
 
@@ -23,7 +24,7 @@ pub(crate) fn warnings_with_reasons(model: &Model) -> Vec<String> {
 
 fn of_valid_cells(model: &Model) -> Vec<String> {
     let results = model.results;
-    let mut warnings = Vec::new();
+    let mut warnings = Vec::from_iter(warn_of_missing_tasks(results));
     let valid: BTreeSet<_> = results.cells.iter().filter(|cell| cell.valid).map(|cell| &cell.key).collect();
     let rows = || results.grep.iter().filter(|row| valid.contains(&row.key));
     let cells = |count: usize| format!("{count} of {} cells", results.cells.len());

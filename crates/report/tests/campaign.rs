@@ -56,6 +56,23 @@ fn arms_of_a_campaign_are_judged_at_the_end_of_their_plan() {
 }
 
 #[test]
+fn a_merged_run_without_all_tasks_has_a_warning() {
+    let mut results = campaign();
+    let row = |arm: &str, key: &str, value: &str| CircumstanceRow {
+        arm: arm.to_owned(),
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
+    results.circumstances.push(row("ext4.git.hdd-7200", "campaign.task", "0"));
+    results.circumstances.push(row("", "campaign.tasks", "3"));
+    let warning = "2 of 3 tasks have no result, and may have the largest slowdown";
+    assert!(summary_table(&results).contains(warning));
+    assert!(render_report(&results, &ReportOptions::default()).unwrap().contains(warning));
+    results.circumstances.last_mut().unwrap().value = "1".to_owned();
+    assert!(!summary_table(&results).contains("no result, and may"));
+}
+
+#[test]
 fn each_device_of_a_campaign_has_charts_of_its_own_arms() {
     let page = render_report(&campaign(), &ReportOptions::default()).unwrap();
     assert!(!page.contains("no valid data"));

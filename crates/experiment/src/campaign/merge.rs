@@ -213,6 +213,8 @@ fn run_circumstances(campaign: &Campaign, common: &BTreeMap<String, String>) -> 
     add("plan.name", campaign.name());
     add("plan.description", campaign.description());
     add("plan.hash", campaign.hash());
+    // A report of the merged run names the tasks that it lacks.
+    add("campaign.tasks", &campaign.count().to_string());
     if !common.contains_key("workload.step_unit") {
         add("workload.step_unit", "steps");
     }

@@ -14,6 +14,7 @@ use senesce_store::Results;
 use self::contrast::text_colours;
 use self::figures::{Atlas, RelativeCosts, Slowdown};
 use self::planned::of_tasks;
+pub(crate) use self::planned::warn_of_missing_tasks;
 pub use self::planned::{MissingTask, PlannedTasks, merged_tasks, tell_missing_tasks};
 use crate::{
     Error,

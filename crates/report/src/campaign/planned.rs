@@ -10,6 +10,9 @@ use crate::format::count;
 /// The circumstance that has the number of a task.
 pub(super) const TASK: &str = "campaign.task";
 
+/// The circumstance that has the number of planned tasks.
+const TASKS: &str = "campaign.tasks";
+
 /// The planned tasks of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlannedTasks {
@@ -49,6 +52,16 @@ pub fn tell_missing_tasks(first: impl IntoIterator<Item = String>, missing: u64,
     const NAMED: usize = 3;
     let names = with_more(first.into_iter().take(NAMED), missing as usize);
     format!("{} no result: {}", of_tasks(missing, all), names.join("; "))
+}
+
+/// The warning of a merged run that lacks tasks. `None` if it has all, or is no merged run.
+pub(crate) fn warn_of_missing_tasks(results: &Results) -> Option<String> {
+    let all = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == TASKS)?.value.parse().ok()?;
+    let missing = u64::saturating_sub(all, merged_tasks(results).len() as u64);
+    (missing > 0).then(|| {
+        let tasks = of_tasks(missing, all);
+        format!("{tasks} no result, and may have the largest slowdown: `senesce campaign status` lists such tasks.")
+    })
 }
 
 /// `1 of 12 tasks has`, `2 of 12 tasks have`.
