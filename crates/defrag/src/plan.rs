@@ -235,7 +235,7 @@ impl Plan {
     fn leave(&mut self, why: LeftWhy, bytes: u64) {
         let left = self.left.entry(why).or_default();
         left.files += 1;
-        left.bytes += bytes;
+        left.bytes = left.bytes.saturating_add(bytes);
     }
 }
 
@@ -250,9 +250,10 @@ pub fn plan_moves(entries: &[Surveyed], order: &[usize], options: &PlanOptions) 
     for &entry in order {
         let Surveyed { kind, extents, .. } = &entries[entry];
         debug_assert_eq!(*kind, EntryKind::File);
-        let bytes =
-            extents.iter().filter(|raw| raw.placement() == Placement::Placed).map(|raw| raw.extent.length).sum();
-        plan.live_bytes += bytes;
+        // A damaged volume can report any length.
+        let placed = extents.iter().filter(|raw| raw.placement() == Placement::Placed);
+        let bytes = placed.fold(0u64, |sum, raw| sum.saturating_add(raw.extent.length));
+        plan.live_bytes = plan.live_bytes.saturating_add(bytes);
         // Blocks that several files share move with the first of these files.
         let again = || crate::shared::has_seen(&mut shared, &entries[entry]).then_some(LeftWhy::Shared);
         match find_obstacle(&entries[entry], options).or_else(again) {
@@ -283,7 +284,7 @@ pub(crate) fn find_obstacle(entry: &Surveyed, options: &PlanOptions) -> Option<L
     let is_aligned = |extent: &Extent| {
         [extent.logical, extent.physical, extent.length].iter().all(|number| number.is_multiple_of(options.block_bytes))
     };
-    let end = entry.size_bytes.next_multiple_of(options.block_bytes);
+    let end = entry.size_bytes.checked_next_multiple_of(options.block_bytes).unwrap_or(u64::MAX);
     if is(Placement::Unplaced) {
         Some(LeftWhy::BeingWritten)
     } else if is(Placement::Encoded) {
