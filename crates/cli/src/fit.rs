@@ -16,8 +16,12 @@ fn columns(stream: impl IsTerminal + AsFd) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
     }
-    let named = std::env::var("COLUMNS").ok();
-    choose_columns(named.as_deref(), || Some(rustix::termios::tcgetwinsize(&stream).ok()?.ws_col.into()))
+    choose_columns(named_columns().as_deref(), || Some(rustix::termios::tcgetwinsize(&stream).ok()?.ws_col.into()))
+}
+
+/// The value of `COLUMNS`. One that is no text counts as none.
+fn named_columns() -> Option<String> {
+    std::env::var("COLUMNS").ok()
 }
 
 /// `COLUMNS` if it is a number, else the width of the terminal. 0 means that it is not known.
@@ -30,11 +34,10 @@ fn choose_columns(named: Option<&str>, reported: impl Fn() -> Option<usize>) -> 
 /// more than `most`.
 pub fn help_columns(most: usize) -> usize {
     let stdout = std::io::stdout();
-    let named = std::env::var("COLUMNS").ok();
     // A pager reads stdout, and writes to the terminal of stderr.
     let size = || rustix::termios::tcgetwinsize(&stdout).or_else(|_| rustix::termios::tcgetwinsize(std::io::stderr()));
     let reported = || Some(size().ok()?.ws_col.into());
-    choose_columns(named.as_deref(), reported).map_or(most, |columns| columns.min(most))
+    choose_columns(named_columns().as_deref(), reported).map_or(most, |columns| columns.min(most))
 }
 
 /// The columns of the terminal of stderr. `None`: it is no terminal.
@@ -210,25 +213,28 @@ fn wrap(fitted: &mut String, line: &str, columns: usize) {
         fitted.push('\n');
         return;
     }
-    let indent: String = line.chars().take_while(|letter| *letter == ' ').collect();
-    let mut current = indent.clone();
-    let mut is_empty = true;
-    for word in line.split_whitespace() {
-        let width = current.chars().count() + 1 + word.chars().count();
-        if !is_empty && width > columns {
-            fitted.push_str(&current);
-            fitted.push('\n');
-            current = format!("{indent}  ");
-            is_empty = true;
-        }
-        if !is_empty {
-            current.push(' ');
-        }
-        current.push_str(word);
-        is_empty = false;
-    }
-    fitted.push_str(&current);
+    let indent = line.chars().take_while(|letter| *letter == ' ').count();
+    fitted.push_str(&fill(line, (indent, indent + 2), columns));
     fitted.push('\n');
+}
+
+/// The words of a text in lines of at most `columns`. `first` and `further` blanks are before the
+/// first line and before all others. A longer word has a line of its own.
+pub(crate) fn fill(text: &str, (first, further): (usize, usize), columns: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            last => {
+                let indent = if last.is_none() { first } else { further };
+                lines.push(format!("{:indent$}{word}", ""));
+            }
+        }
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -43,8 +43,10 @@ impl Model<'_> {
 
     /// The devices of [`Model::device_of`] of all arms, each once, in the order of the report.
     pub(crate) fn first_devices(&self) -> Vec<&str> {
-        let of_arms: Vec<&str> = self.arms.iter().filter_map(|(arm, _)| self.device_of(arm)).collect();
-        self.devices().into_iter().filter(|device| of_arms.contains(device)).collect()
+        let all = self.devices();
+        let first = |(arm, _): &(String, String)| all.iter().copied().find(|device| self.is_on(arm, device));
+        let of_arms: Vec<&str> = self.arms.iter().filter_map(first).collect();
+        all.into_iter().filter(|device| of_arms.contains(device)).collect()
     }
 
     /// Whether a device has figures of an arm, or of an arm that shares its plan and its device in

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use clap::{Command, builder::styling::Style};
 
-use super::help::{fill, reflow};
+use super::help::reflow;
+use crate::fit::fill;
 
 /// Every visible verb, in the order of the help.
 pub const GROUPS: &[(&str, &[&str])] = &[
@@ -49,7 +50,7 @@ pub fn group(command: Command, columns: usize) -> Command {
         for name in *verbs {
             let verb = command.find_subcommand(name);
             let about = verb.and_then(Command::get_about).map(ToString::to_string).unwrap_or_default();
-            let about = fill(about.trim_end_matches('.'), width + 4, columns);
+            let about = fill(about.trim_end_matches('.'), (width + 4, width + 4), columns);
             let _ = writeln!(text, "  {style}{name:<width$}{style:#}  {}", about.trim_start());
         }
         text.push('\n');

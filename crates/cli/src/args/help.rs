@@ -3,6 +3,8 @@
 
 use clap::Command;
 
+use crate::fit::fill;
+
 /// The fewest columns for a comment beside an example.
 const LEAST_COMMENT: usize = 24;
 /// The indentation of the further lines of an example.
@@ -43,35 +45,20 @@ fn fit_block(block: &str, columns: usize) -> String {
     if block.chars().count() <= columns {
         return block.to_owned();
     }
-    let Some(item) = block.strip_prefix("  ") else { return fill(block, 0, columns) };
+    let Some(item) = block.strip_prefix("  ") else { return fill(block, (0, 0), columns) };
     match item.find("  ") {
         Some(end) => {
             let (name, text) = (&item[..end], item[end..].trim_start());
             let start = block.chars().count() - text.chars().count();
             if start + LEAST_COMMENT <= columns {
                 let head = format!("  {name:<width$}", width = start - 2);
-                return head + fill(text, start, columns).trim_start();
+                return head + fill(text, (start, start), columns).trim_start();
             }
-            let below = fill(text, CONTINUED, columns);
+            let below = fill(text, (CONTINUED, CONTINUED), columns);
             format!("{}\n{below}", fit_command(name, columns))
         }
         None => fit_command(item, columns),
     }
-}
-
-/// Lines of words, each with this number of blanks before them.
-pub(super) fn fill(text: &str, indent: usize, columns: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(format!("{:indent$}{word}", "")),
-        }
-    }
-    lines.join("\n")
 }
 
 /// A command line that can be copied: it is broken only between its words, with a backslash.

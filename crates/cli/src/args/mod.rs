@@ -40,8 +40,8 @@ pub use schema::*;
 
 use crate::{engines::engines, fit::help_columns};
 
-/// The most columns of a help, in a wider terminal too.
-const MOST_COLUMNS: usize = 100;
+/// The most columns of a help, in a wider terminal too. A help in Markdown has as many.
+pub const MOST_COLUMNS: usize = 100;
 
 /// Ages file systems, measures what the age costs, and shows it.
 #[derive(Debug, Parser)]

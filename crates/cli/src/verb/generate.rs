@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{output::check_output_directory, schemas::output_schema};
 use crate::{
-    args::{Cli, CompletionsArgs, EXIT_CODES, ManArgs, SchemaArgs, SchemaOf, ShellArg},
+    args::{Cli, CompletionsArgs, EXIT_CODES, MOST_COLUMNS, ManArgs, SchemaArgs, SchemaOf, ShellArg},
     engines::engines,
     exit::usage,
     out::Stdout,
@@ -123,16 +123,13 @@ pub fn man(args: &ManArgs) -> Result<()> {
     Ok(Stdout.write_all(&render_page(found, &page_name(&args.verb))?)?)
 }
 
-/// The columns of a help text in Markdown.
-const MARKDOWN_COLUMNS: usize = 100;
-
 /// The long help of every command. docs/reference/commands.md is this text.
 fn render_markdown() -> String {
     let mut text = "# Commands\n\n\
          This page is for users who look up a command or an option. It is generated: `senesce man --markdown`.\n"
         .to_owned();
     text.push_str(&format!("\n## Exit codes\n\n```text\n{EXIT_CODES}\n```\n"));
-    let mut command = Cli::grouped().term_width(MARKDOWN_COLUMNS).disable_help_subcommand(true);
+    let mut command = Cli::grouped().term_width(MOST_COLUMNS).disable_help_subcommand(true);
     command.build();
     text.push_str(&format!("\n## Verbs\n\n{}", render_contents(&command, "senesce", 0)));
     render_command(&mut text, &mut command, "senesce");

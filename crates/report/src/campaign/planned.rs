@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn message_names_the_first_missing_tasks() {
-        let told = |missing: u64| tell_missing_tasks((0..missing).map(|task| task.to_string()), missing, 2_000);
-        assert_eq!(told(1), "1 of 2,000 tasks has no result: 0");
-        assert_eq!(told(3), "3 of 2,000 tasks have no result: 0; 1; 2");
-        assert_eq!(told(1_003), "1,003 of 2,000 tasks have no result: 0; 1; 2; 1,000 more");
+        let message = |missing: u64| tell_missing_tasks((0..missing).map(|task| task.to_string()), missing, 2_000);
+        assert_eq!(message(1), "1 of 2,000 tasks has no result: 0");
+        assert_eq!(message(3), "3 of 2,000 tasks have no result: 0; 1; 2");
+        assert_eq!(message(1_003), "1,003 of 2,000 tasks have no result: 0; 1; 2; 1,000 more");
     }
 }

@@ -291,8 +291,8 @@ impl<'p> Place<'p> {
         (heights().fold(f64::INFINITY, f64::min), heights().fold(f64::NEG_INFINITY, f64::max))
     }
 
-    /// The height of what is drawn just above the x axis between two places, px, so that a word can
-    /// be above it.
+    /// The height of the curves just above the x axis between two places, px. A word is drawn above
+    /// them.
     fn low_curves(&self, (left, right): (f64, f64)) -> f64 {
         const WORD_HEIGHT: f64 = 14.0;
         let (mut height, base): (f64, f64) = (0.0, self.frame.base());

@@ -26,6 +26,15 @@ fn factors(figure: &KeyFigure) -> String {
     figure.factors.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
+/// Moves all slowdowns of an arm to the first checkpoint.
+fn move_to_first_checkpoint(model: &mut Model, moved: &str) {
+    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
+        for (_, line) in lines.iter_mut().filter(|((arm, _), _)| arm == moved) {
+            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
+        }
+    }
+}
+
 #[test]
 fn the_modelled_effect_leads_noise_does_not_count() {
     let results = Results::default();
@@ -188,11 +197,7 @@ fn arm_without_the_last_checkpoint_has_no_figure_of_an_earlier_one() {
     let mut model = Model::compute(&results);
     add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
     add(&mut model, "ext4", [0.98, 0.98], [3.0, 3.0], 5, Some(1.1));
-    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
-        for ((_, _), line) in lines.iter_mut().filter(|((arm, _), _)| arm == "ext4") {
-            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
-        }
-    }
+    move_to_first_checkpoint(&mut model, "ext4");
     // The tests give the volume that is nearly full a cost at this checkpoint, and no fresh copy.
     let end =
         "; fresh copy not measured at 1,000 pulls: ext4 (nearly full); not measured at 1,000 pulls: ext4 (roomy).";
@@ -325,11 +330,7 @@ fn volumes_of_an_arm_have_their_own_reasons() {
     let mut model = Model::compute(&results);
     add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
     add(&mut model, "ext4", [5.0, 4.0], [1.0, 1.0], N_1, Some(1.1));
-    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
-        for (_, line) in lines.iter_mut().filter(|((arm, _), _)| arm == "ext4") {
-            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
-        }
-    }
+    move_to_first_checkpoint(&mut model, "ext4");
     model.invalid.insert(("ext4".to_owned(), Role::Empty, 1000), "in use".to_owned());
     let lead = headline(&model).swap_remove(0);
     let end =
@@ -352,11 +353,7 @@ fn arm_with_an_invalid_fresh_copy_keeps_its_costs() {
     let mut model = Model::compute(&results);
     add(&mut model, "xfs", [6.6, 7.3], [1.0, 1.0], N_1, Some(1.1));
     add(&mut model, "ext4", [5.0, 4.0], [1.0, 1.0], N_1, Some(1.1));
-    for lines in [&mut model.slowdown].into_iter().chain(model.modelled_slowdown.values_mut()) {
-        for (_, line) in lines.iter_mut().filter(|((arm, _), _)| arm == "ext4") {
-            *line = std::mem::take(line).into_values().map(|ratio| (0, ratio)).collect();
-        }
-    }
+    move_to_first_checkpoint(&mut model, "ext4");
     let costs = model.modelled.get_mut("model: HDD 7.2K").unwrap();
     let roomy = costs[&("ext4".to_owned(), Role::Full)].clone();
     costs.insert(("ext4".to_owned(), Role::Empty), roomy);
