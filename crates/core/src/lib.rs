@@ -26,6 +26,7 @@ mod rng;
 pub mod statistics;
 mod stop;
 mod units;
+pub mod verdict;
 
 pub use block::{BlockOp, BlockRequest, SECTOR_BYTES};
 pub use clock::{Clock, ManualClock};

@@ -9,7 +9,7 @@ use std::{
 
 use senesce_core::Bytes;
 use senesce_device::DeviceSpec;
-use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, ResultStore, RunInfo};
+use senesce_store::{CellKey, CellResults, CellRow, CircumstanceRow, PUBLISHED, ResultStore, RunInfo};
 use senesce_volume::{CleanMode, Custodian, Outcome, Registry, VirtualDevice, check_place, check_run_dir, clean};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     journal::{ArmState, Entry, JOURNAL_FORMAT, Journal},
     observer::{Event, Observer},
     paths::RunPaths,
-    plan::{Arm, Plan},
+    plan::{Arm, Plan, with_titles},
     prepare::{Place, Prepared, prepare},
     sizing::Sizes,
     source::Source,
@@ -364,8 +364,12 @@ impl Run {
             pairs.push((format!("measure.{key}"), value.to_string()));
         }
         // The results use these names. The plan has other names, in the same order.
-        let names: Vec<_> = devices.iter().map(|spec| format!("model: {}", spec.title)).collect();
+        let names: Vec<_> = devices.iter().map(DeviceSpec::model_name).collect();
         pairs.push(("measure.device_names".to_owned(), serde_json::to_value(names).unwrap_or_default().to_string()));
+        if !plan.published.is_empty() {
+            let values = serde_json::to_value(with_titles(&plan.published)).unwrap_or_default();
+            pairs.push((PUBLISHED.to_owned(), values.to_string()));
+        }
         if let Some(device) = &plan.volumes.device {
             pairs.push(("volumes.device".to_owned(), device.clone()));
             pairs.push(("volumes.real_time".to_owned(), plan.volumes.real_time.to_string()));

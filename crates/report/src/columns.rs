@@ -14,3 +14,11 @@ pub(crate) fn align<S: AsRef<str>>(line: &[S], widths: &[usize], texts: &[usize]
     });
     cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
 }
+
+/// Heads and rows in columns. The columns `texts` are aligned to the left.
+pub(crate) fn text_table<const N: usize>(heads: [&str; N], rows: &[[String; N]], texts: &[usize]) -> String {
+    let heads = heads.map(str::to_owned);
+    let lines: Vec<Vec<String>> = [&heads].into_iter().chain(rows).map(|line| line.to_vec()).collect();
+    let widths = column_widths(&lines);
+    lines.iter().map(|line| align(line, &widths, texts)).collect()
+}

@@ -7,7 +7,7 @@ use senesce_store::{CellKey, CureRow, Results, Role};
 
 use crate::{
     chart::{Axis, DotPanel},
-    columns::{align, column_widths},
+    columns::text_table,
     csv::lines_csv,
     devices::short,
     format::{SecondsColumn, bytes, count},
@@ -174,14 +174,6 @@ pub(crate) fn cures_text(model: &Model) -> String {
     let modelled = model_rows(model);
     text.push_str("\nCures: modelled cold read, from the map of the tree\n\n");
     text + &text_table(MODEL_HEADS, &modelled, &MODEL_TEXTS)
-}
-
-/// Heads and rows in columns. The columns `texts` are aligned to the left.
-fn text_table<const N: usize>(heads: [&str; N], rows: &[[String; N]], texts: &[usize]) -> String {
-    let heads = heads.map(str::to_owned);
-    let lines: Vec<Vec<String>> = [&heads].into_iter().chain(rows).map(|line| line.to_vec()).collect();
-    let widths = column_widths(&lines);
-    lines.iter().map(|line| align(line, &widths, texts)).collect()
 }
 
 /// The figure: each arm's cold read at its last checkpoint with the cured one, and over all

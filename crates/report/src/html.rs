@@ -16,6 +16,7 @@ use crate::methods::methods;
 use crate::model::{Model, ROLES, words};
 use crate::page::render_page;
 use crate::panels::{Legend, Panel, figures, part_class};
+use crate::published;
 use crate::shelf::{Placed, place};
 use crate::summary::{self, Cell};
 use crate::warnings::warnings_with_reasons;
@@ -73,7 +74,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         valid => valid,
         style => style(),
         script => include_str!("../assets/report.js"),
-        headline => headline(&model).iter().map(|sentence| unbroken(sentence)).collect::<Vec<_>>(),
+        headline => headline(&model).iter().chain(&published::conclusion(&model)).map(|sentence| unbroken(sentence)).collect::<Vec<_>>(),
         key_figures => key_figures(&model).iter().map(key_figure).collect::<Vec<_>>(),
         warnings => warnings_with_reasons(&model),
         heads => summary::heads(&model).iter().map(|head| (*head).to_owned()).collect::<Vec<_>>(),
@@ -91,6 +92,13 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
             model_heads => cures::MODEL_HEADS.map(str::to_owned),
             model_texts => cures::MODEL_TEXTS,
             model_rows => cures::model_rows(&model),
+        },
+        published => context! {
+            conclusion => published::conclusion(&model),
+            note => published::NOTE,
+            heads => published::HEADS.map(str::to_owned),
+            texts => published::TEXTS,
+            rows => published::rows(&model),
         },
         first_modelled => first_modelled,
         change => baseline::section(&model, options.baseline.as_ref()),

@@ -49,6 +49,7 @@ mod pdf;
 mod pdf_font;
 mod plans;
 mod predictions;
+mod published;
 #[cfg_attr(not(feature = "png-pdf"), path = "no_renderer.rs")]
 mod renderer;
 mod reproduction;

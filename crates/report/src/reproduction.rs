@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
+use senesce_core::verdict::Verdict;
+use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::{
@@ -100,14 +102,19 @@ fn verdicts(reproduction: &Json, experiments: &[&Json]) -> Vec<String> {
     ]
 }
 
-/// A verdict: its stored name, its words, and the class of its colour.
+/// The class of the colour of a verdict, and its words.
 fn verdict(figure: &Json) -> (&'static str, &'static str) {
-    match figure["verdict"].as_str() {
-        Some("met") => ("met", "met within 40%"),
-        Some("direction-only") => ("direction", "direction only"),
-        Some("not-met") => ("not-met", "not met"),
-        Some("not-comparable") => ("incomparable", "not comparable"),
-        _ => ("told", "–"),
+    let verdict = Verdict::deserialize(&figure["verdict"]);
+    verdict.map_or(("told", "–"), |verdict| (verdict_class(verdict), verdict.words()))
+}
+
+/// The class of the colour of a verdict.
+pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Met => "met",
+        Verdict::DirectionOnly => "direction",
+        Verdict::NotMet => "not-met",
+        Verdict::NotComparable => "incomparable",
     }
 }
 

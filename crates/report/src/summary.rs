@@ -10,6 +10,7 @@ use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
 use crate::noise::{Alike, Finding, Noise, band_text};
 use crate::own_cost::last_over_first;
+use crate::published::published_text;
 use crate::warnings::warnings;
 
 /// A cell of the summary.
@@ -257,6 +258,7 @@ pub fn summary_table(results: &Results) -> String {
     if !note.is_empty() {
         text.push_str(&format!("\n{note}\n"));
     }
+    text.push_str(&published_text(&model));
     text.push_str(&cures_text(&model));
     let warnings = warnings(&model);
     if !warnings.is_empty() {

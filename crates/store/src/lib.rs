@@ -8,6 +8,7 @@ mod merge;
 mod parquet_file;
 mod parquet_pages;
 mod part;
+mod published;
 mod reference;
 mod results;
 mod rows;
@@ -19,6 +20,7 @@ pub use disk::{Disk, RealDisk};
 pub use error::Error;
 pub use files::{FileLimits, TableFile};
 pub use merge::Merger;
+pub use published::{PUBLISHED, Published, PublishedCost, PublishedRatio};
 pub use reference::reference_markdown;
 pub use results::{CellCosts, CellResults, EVENTS_FILE, EVENTS_SCHEMA, FORMAT, RUN_INFO_FILE, Results, RunInfo};
 pub use rows::{

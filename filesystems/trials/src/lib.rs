@@ -31,8 +31,9 @@ pub use experiments::{Experiment, LONG_DAYS, LONG_TURNOVERS, Outcome, Plateau, S
 pub use known_contents_fixture::Rig;
 pub use load::{Load, LoadKind, Oltp, Request, Runs, Streams, UNIT_RATE, Way, exponential, mixed_size};
 pub use packed::{Kind, PAGE, PackedRig};
-pub use published_figures::{Claim, Figure, Quote, TOLERANCE, Verdict, render_figures};
+pub use published_figures::{Figure, Quote, render_figures};
 pub use request_series::{Chain, Point, Series};
+pub use senesce_core::verdict::{Claim, TOLERANCE, Verdict};
 pub use settings_text::{Fact, tell_count, tell_gardening};
 pub use setup::{FlashTier, Rotation, Scale, Setup};
 pub use trial::{CleaningPolicy, Trial};

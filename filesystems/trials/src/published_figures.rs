@@ -1,36 +1,7 @@
-//! Compares figures with the published ones. Only this module computes verdicts.
+//! Figures of experiments beside the published ones.
 
-use std::fmt;
-
-use schemars::JsonSchema;
+use senesce_core::verdict::{Claim, Verdict};
 use serde::{Deserialize, Serialize};
-
-/// The tolerance of [`Verdict::Met`], as a part of the published number.
-pub const TOLERANCE: f64 = 0.4;
-
-/// The statement of the paper about a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Claim {
-    /// A number.
-    Number(f64),
-    /// A bound that the paper states as one ("a fraction of a core", "within a month").
-    AtMost(f64),
-    /// An increase without a number.
-    Rises,
-    /// A decrease without a number.
-    Falls,
-}
-
-impl Claim {
-    /// The number, if the claim has one.
-    pub fn number(self) -> Option<f64> {
-        match self {
-            Self::Number(number) | Self::AtMost(number) => Some(number),
-            Self::Rises | Self::Falls => None,
-        }
-    }
-}
 
 /// A statement of the paper, its section, and the limits of a comparison with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,41 +18,6 @@ pub struct Quote {
     pub obstacle: Option<String>,
     /// The parameter that was fitted to this figure. Then the figure is not a prediction.
     pub fitted: Option<String>,
-}
-
-/// The agreement of a figure with the published one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Within 40 % of the published number, or within the published bound.
-    Met,
-    /// The change has the published sign, but the number differs by more, or the paper has none.
-    DirectionOnly,
-    /// Neither the number nor the direction agrees.
-    NotMet,
-    /// The published figure is of another quantity, or ours has no meaning.
-    NotComparable,
-}
-
-impl Verdict {
-    /// All verdicts, the best first.
-    pub const ALL: [Self; 4] = [Self::Met, Self::DirectionOnly, Self::NotMet, Self::NotComparable];
-
-    /// The verdict in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Met => "met within 40%",
-            Self::DirectionOnly => "direction only",
-            Self::NotMet => "not met",
-            Self::NotComparable => "not comparable",
-        }
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words())
-    }
 }
 
 /// A figure of ours, with the paper's statement.
@@ -158,21 +94,7 @@ impl Figure {
         if obstacle.is_some() {
             return Some(Verdict::NotComparable);
         }
-        let is_met = match *claim {
-            Claim::Number(number) => (self.ours / number - 1.0).abs() <= TOLERANCE,
-            Claim::AtMost(most) => self.ours <= most,
-            Claim::Rises | Claim::Falls => false,
-        };
-        let changes = |published: f64, ours: f64| match *claim {
-            Claim::Number(number) | Claim::AtMost(number) => (number - published) * (self.ours - ours) > 0.0,
-            Claim::Rises => self.ours > ours,
-            Claim::Falls => self.ours < ours,
-        };
-        Some(match is_met {
-            true => Verdict::Met,
-            false if before.is_some_and(|(published, ours)| changes(published, ours)) => Verdict::DirectionOnly,
-            false => Verdict::NotMet,
-        })
+        Some(claim.judge(self.ours, *before))
     }
 }
 
@@ -197,48 +119,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forty_percent_either_way_meet_a_number() {
-        for (ours, verdict) in [
-            (6.0, Verdict::Met),
-            (14.0, Verdict::Met),
-            (5.9, Verdict::NotMet),
-            (14.1, Verdict::NotMet),
-            (f64::NAN, Verdict::NotMet),
-            (f64::INFINITY, Verdict::NotMet),
-        ] {
-            assert_eq!(Figure::new("f", ours).number(10.0, "1").verdict(), Some(verdict), "{ours}");
-        }
+    fn a_figure_without_a_statement_has_no_verdict() {
         assert_eq!(Figure::new("f", 1.0).verdict(), None);
-    }
-
-    #[test]
-    fn distant_numbers_are_judged_by_direction() {
-        let figure = |ours: f64| Figure::new("f", ours).number(40.0, "1").after(2.0, 5.0);
-        for (ours, verdict) in [
-            (40.0, Verdict::Met),
-            (9.0, Verdict::DirectionOnly),
-            (80.0, Verdict::DirectionOnly),
-            (4.0, Verdict::NotMet),
-        ] {
-            assert_eq!(figure(ours).verdict(), Some(verdict), "{ours}");
-        }
-        assert_eq!(figure(5.0).verdict(), Some(Verdict::NotMet), "no change has no direction");
-    }
-
-    #[test]
-    fn bounds_and_directions_have_verdicts() {
-        let bound = |ours| Figure::new("f", ours).quoted(Claim::AtMost(1.0), "< 1", "1").verdict();
-        assert_eq!((bound(1.0), bound(1.1)), (Some(Verdict::Met), Some(Verdict::NotMet)));
-        let words = |claim, ours| Figure::new("f", ours).quoted(claim, "more", "1").ratio().verdict();
-        for (claim, ours, verdict) in [
-            (Claim::Rises, 1.2, Verdict::DirectionOnly),
-            (Claim::Rises, 0.9, Verdict::NotMet),
-            (Claim::Falls, 0.9, Verdict::DirectionOnly),
-            (Claim::Falls, 1.0, Verdict::NotMet),
-            (Claim::Rises, f64::NAN, Verdict::NotMet),
-        ] {
-            assert_eq!(words(claim, ours), Some(verdict), "{claim:?} {ours}");
-        }
+        let after = |ours| Figure::new("f", ours).number(40.0, "1").after(2.0, 5.0).verdict();
+        assert_eq!((after(9.0), after(4.0)), (Some(Verdict::DirectionOnly), Some(Verdict::NotMet)));
     }
 
     #[test]

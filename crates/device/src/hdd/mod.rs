@@ -108,7 +108,7 @@ impl Hdd {
             return Err(spec.absurd("read_ahead", problem));
         }
         Ok(Self {
-            name: format!("model: {}", spec.title),
+            name: spec.model_name(),
             geometry,
             read_seek,
             write_seek,

@@ -100,6 +100,11 @@ impl DeviceSpec {
         self.build().map(drop)
     }
 
+    /// The name of the model in results and on axes.
+    pub fn model_name(&self) -> String {
+        format!("model: {}", self.title)
+    }
+
     /// The model in its initial state: arm at the outermost track, buffers empty, clock at zero. An
     /// SSD has no garbage collection.
     pub fn build(&self) -> Result<Box<dyn DeviceModel>, Error> {

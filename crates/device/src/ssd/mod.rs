@@ -154,7 +154,7 @@ impl Ssd {
             Plane { free: Nanos(0), collecting: Nanos(0), register: None, ftl }
         };
         Ok(Self {
-            name: format!("model: {}", spec.title),
+            name: spec.model_name(),
             sectors,
             page_sectors,
             planes: (0..planes).map(make).collect(),

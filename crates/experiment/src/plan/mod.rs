@@ -11,6 +11,7 @@ mod file_system;
 mod messages;
 mod parse;
 mod profile;
+mod published;
 mod reference;
 mod relative_paths;
 mod replay;
@@ -22,6 +23,7 @@ mod workloads;
 
 use schemars::JsonSchema;
 use senesce_core::Seed;
+use senesce_store::Published;
 use serde::{Deserialize, Serialize};
 
 pub use arms::{Arm, PlannedCell};
@@ -32,6 +34,7 @@ pub use file_system::{FileSystem, FileSystemName, GardeningName};
 pub use parse::PlanError;
 pub(crate) use parse::{is_name, parse_format};
 pub use profile::{ContentName, ProfilePlan, ScheduleName, SizesName};
+pub(crate) use published::with_titles;
 pub use reference::plan_reference;
 pub use replay::ReplayPlan;
 pub use schema::plan_schema_json;
@@ -74,6 +77,9 @@ pub struct Plan {
     /// The file systems to compare; each is formatted afresh.
     #[serde(rename = "file_system")]
     pub file_systems: Vec<FileSystem>,
+    /// Values that a publication prints. `senesce show` and the report put ours beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 impl Plan {

@@ -9,7 +9,7 @@ use crate::{description::read_description, volumes::check_words};
 
 use super::{
     Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind,
-    did_you_mean::nearest_known, messages::explain,
+    did_you_mean::nearest_known, messages::explain, published::find_fault,
 };
 
 /// Mount options of our engines. The gardening of a garden has its own key.
@@ -262,6 +262,9 @@ impl Plan {
                 "file_system.kind",
                 "is \"host\", so every volume must be { directory = \"…\" }, and unaged = \"none\"",
             );
+        }
+        if let Some((key, problem)) = self.published.iter().find_map(|published| find_fault(published, self)) {
+            return wrong(key, &problem);
         }
         let mut names: Vec<String> = self.arms().into_iter().map(|arm| arm.name).collect();
         names.sort();
