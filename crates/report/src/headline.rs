@@ -8,10 +8,12 @@
 //! All figures of a plan are of one checkpoint, see [`lead_checkpoints`].
 
 mod effect;
+mod order;
 
 use senesce_store::Role;
 
 use self::effect::{before_cure, effect, name, other_checkpoint};
+use self::order::order_by_cost;
 use crate::arm_slowdowns::{Checkpoints, Missing, OfArm, Slowdowns};
 use crate::cure_headline::{cure_headline, cure_key_figures};
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
@@ -38,6 +40,8 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
                 sentences.push(lead_of(effect(model, &slowdowns, &on_device(device)), own));
                 sentences.extend(plans_of(model, &at));
                 if model.results.cures.is_empty() {
+                    let limit = |_: &str, _: &str| Alike::aged(model.settles);
+                    sentences.extend(order_by_cost(model, &slowdowns, costs, limit));
                     sentences.extend(absolute_costs(model, &at, costs));
                 }
                 sentences.extend(own_costs(&slowdowns.worst(model), all, |_| Alike::fresh(model.settles)));
@@ -56,6 +60,10 @@ pub(crate) fn headline(model: &Model) -> Vec<String> {
                 let own = own_changes(&found.slower(model), all, limit);
                 sentences.push(lead_of(effect(model, &found, "this machine's device (measured)"), own));
                 sentences.extend(plans_of(model, &at));
+                if model.results.cures.is_empty() {
+                    let of_both = |a: &str, b: &str| limit(a).and(limit(b));
+                    sentences.extend(order_by_cost(model, &found, &grep_cost, of_both));
+                }
                 sentences.extend(own_costs(&found.worst(model), all, limit));
                 known = found.missing_words(model);
             }

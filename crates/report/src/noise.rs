@@ -135,6 +135,11 @@ impl Alike {
         Self::within(noise.factor())
     }
 
+    /// Costs of two arms, each with its own limit.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self::within(self.high * other.high)
+    }
+
     /// Costs that must be nearly equal.
     pub(crate) fn near_one() -> Self {
         Self { low: 0.95, high: 1.05 }

@@ -254,6 +254,28 @@ fn cheapest_arm_that_writes_much_says_so() {
     assert!(second(&model).ends_with(" for each byte of content, xfs 1.60 and ext4 2.50."), "{}", second(&model));
 }
 
+#[test]
+fn smaller_slowdown_with_a_higher_cost_is_named() {
+    let results = Results::default();
+    let said = |ext4: (f64, f64), btrfs: (f64, f64), settles| {
+        let mut model = Model::compute(&results);
+        model.settles = settles;
+        for (arm, (slowdown, cost)) in [("ext4", ext4), ("btrfs", btrfs)] {
+            add(&mut model, arm, [slowdown; 2], [1.0, 1.0], N_1, Some(1.1));
+            let costs = model.modelled.get_mut("model: HDD 7.2K").unwrap();
+            costs.insert((arm.to_owned(), Role::Full), [(1000, Spread::compute([cost]).unwrap())].into());
+        }
+        headline(&model).into_iter().find(|sentence| sentence.starts_with("The order by cost"))
+    };
+    let expected = "The order by cost is different: ext4 (nearly full) has a smaller slowdown than btrfs (2.0× and 3.2×), \
+                    but a higher cost (162 and 51.2 s/GiB).";
+    assert_eq!(said((2.0, 162.0), (3.2, 51.2), false).as_deref(), Some(expected));
+    assert_eq!(said((3.2, 162.0), (2.0, 51.2), false), None, "one order");
+    assert_eq!(said((2.0, 60.0), (3.2, 51.2), false), None, "two runs of one plan can differ by as much");
+    assert!(said((2.0, 60.0), (3.2, 51.2), true).is_some());
+    assert_eq!(said((2.01, 162.0), (2.03, 51.2), true), None, "the slowdowns are equal as they are shown");
+}
+
 /// The tiles: device, arm, factors and costs.
 fn tiles(model: &Model) -> Vec<(String, String, String, String)> {
     let tile = |figure: KeyFigure| (figure.device.clone(), figure.arm.clone(), factors(&figure), figure.cost);
