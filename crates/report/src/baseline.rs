@@ -1,14 +1,19 @@
 //! The change since an earlier run: the costs and the layout of both, as ratios.
 
 mod age;
+mod change;
+mod sentence;
 mod unlike;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
 use senesce_store::{Results, Role};
 
-use self::age::{Basis, SLOWDOWN, measured_slowdowns, sentence};
+use self::age::{Basis, measured_slowdowns};
+use self::change::{Change, Kind, Outcome, judged_at};
+use self::sentence::sentence;
 pub use self::unlike::Unlike;
 use self::unlike::input_words;
 use crate::devices::short;
@@ -27,40 +32,6 @@ pub struct Baseline {
     pub unlike: Vec<Unlike>,
 }
 
-/// The outcome for one figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Better,
-    Worse,
-    /// A difference without a verdict: other input, a fresh copy, or a state before any aging.
-    Differs,
-    Unchanged,
-}
-
-impl Outcome {
-    fn words(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Differs => "differs",
-            Self::Unchanged => "no change",
-        }
-    }
-}
-
-/// A figure of both runs.
-struct Change {
-    arm: String,
-    role: Role,
-    figure: String,
-    at: u64,
-    old: f64,
-    new: f64,
-    ratio: Spread,
-    outcome: Outcome,
-    is_share: bool,
-}
-
 /// The section of the page; undefined if there is no baseline.
 pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let Some(baseline) = baseline else { return Value::UNDEFINED };
@@ -68,7 +39,7 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let input = input_words(&baseline.unlike);
     let basis = Basis::find(model, &old);
     let mut changes = changes(model, &old, &basis);
-    for change in changes.iter_mut().filter(|change| change.outcome != Outcome::Unchanged) {
+    for change in changes.iter_mut().filter(|change| change.outcome.is_change()) {
         if input.is_some() || change.role == Role::Unaged || is_before_aging(change, model) {
             change.outcome = Outcome::Differs;
         }
@@ -76,7 +47,7 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let rows: Vec<Value> = changes.iter().map(|change| row(change, &model.unit)).collect();
     context! {
         name => baseline.name.as_str(),
-        sentence => sentence(model, &changes, input.as_deref(), &basis),
+        sentence => sentence((model, &old), &changes, input.as_deref(), &basis),
         limits => limits(settle(model, &old), &basis),
         unlike => baseline.unlike.iter().map(Unlike::to_string).collect::<Vec<_>>(),
         rows => rows,
@@ -84,7 +55,8 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
 }
 
 fn row(change: &Change, unit: &str) -> Value {
-    let text = |value| if change.is_share { percent(value) } else { figure(value) };
+    let is_share = change.kind.is_share();
+    let text = |value| if is_share { percent(value) } else { figure(value) };
     let ratio = &change.ratio;
     let interval = match ratio.count {
         0 | 1 => "– (1)".to_owned(),
@@ -93,15 +65,15 @@ fn row(change: &Change, unit: &str) -> Value {
     context! {
         arm => change.arm.as_str(),
         volume => words(change.role),
-        figure => change.figure.as_str(),
+        figure => change.kind.title(),
         at => format!("{} {unit}", count(change.at)),
         old => text(change.old),
         new => text(change.new),
         ratio => format!("{}×", figure(ratio.median)),
         interval => interval,
         outcome => change.outcome.words(),
-        is_changed => change.outcome != Outcome::Unchanged,
-        mark => Value::from_safe_string(mark(ratio, change.is_share)),
+        is_changed => change.outcome.is_change(),
+        mark => Value::from_safe_string(mark(ratio, is_share)),
     }
 }
 
@@ -122,43 +94,47 @@ fn mark(ratio: &Spread, more_is_better: bool) -> String {
     svg
 }
 
+/// The figures of both runs, each at the last checkpoint that both have, and judged if that is the
+/// last one of its arm.
 fn changes(model: &Model, old: &Model, basis: &Basis<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let settles = settle(model, old);
     let device = basis.device().or_else(|| model.main_device().map(|(device, ..)| device));
     let costs = device.and_then(|device| Some((device, model.modelled.get(device)?, old.modelled.get(device)?)));
     if let Some((device, new, old)) = costs {
-        let name = format!("s/GiB, model: {}", short(device));
-        let limits = Limits::Modelled { settles };
-        changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
+        let (kind, limits) = (Kind::Cost(Some(short(device).to_owned())), Limits::Modelled { settles });
+        changes.extend(of_lines(model, &Figure { kind, new, old, limits }));
     }
     match basis {
         Basis::Modelled { device, new, old, .. } => {
-            let (name, limits) = (format!("{SLOWDOWN}model: {}", short(device)), Limits::Slowdown { settles });
-            changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
+            let (kind, limits) = (Kind::Slowdown(Some(short(device).to_owned())), Limits::Slowdown { settles });
+            changes.extend(of_lines(model, &Figure { kind, new, old, limits }));
         }
         Basis::Measured => changes.extend(measured_slowdowns(model, old)),
         Basis::Unknown { .. } => {}
     }
     if !model.is_wall_of_memory() && !old.is_wall_of_memory() && model.method == old.method {
-        let (name, limits) = ("s/GiB, measured".to_owned(), Limits::Other);
         let (new, old) = (&model.grep_cost(), &old.grep_cost());
-        changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: false }));
+        changes.extend(of_lines(model, &Figure { kind: Kind::Cost(None), new, old, limits: Limits::Other }));
     }
-    let (name, limits) = ("adjacent files".to_owned(), Limits::Other);
-    let (new, old) = (&model.adjacent_files_share, &old.adjacent_files_share);
-    changes.extend(of_lines(model, &Figure { name, new, old, limits, is_share: true }));
+    let (new, before) = (&model.adjacent_files_share, &old.adjacent_files_share);
+    changes.extend(of_lines(model, &Figure { kind: Kind::AdjacentFiles, new, old: before, limits: Limits::Other }));
+    let judged: BTreeMap<&str, u64> =
+        model.arms.iter().map(|(arm, _)| (arm.as_str(), judged_at(model, old, arm))).collect();
+    for change in &mut changes {
+        if judged.get(change.arm.as_str()) != Some(&change.at) {
+            change.outcome = Outcome::Earlier;
+        }
+    }
     changes
 }
 
 /// A figure of all volumes in both runs.
 struct Figure<'m> {
-    name: String,
+    kind: Kind,
     new: &'m Lines,
     old: &'m Lines,
     limits: Limits,
-    /// A larger share is better, a larger cost is worse.
-    is_share: bool,
 }
 
 /// The limits of a change.
@@ -185,6 +161,12 @@ impl Limits {
             Self::Other => Self::ONCE,
         }
     }
+
+    /// Whether chance explains a ratio within the limits. Repetitions show their own chance; the
+    /// limit of their ratio is only the least change that counts.
+    fn are_of_chance(self, count: usize) -> bool {
+        !(matches!(self, Self::Other) && count > 1)
+    }
 }
 
 /// The changes of a figure at the last checkpoint that both runs have.
@@ -197,13 +179,12 @@ fn of_lines(model: &Model, figure: &Figure<'_>) -> Vec<Change> {
         Some(Change {
             arm: arm.to_owned(),
             role,
-            figure: figure.name.clone(),
+            kind: figure.kind.clone(),
             at,
             old: old[&at].median,
             new: new[&at].median,
-            outcome: outcome(&ratio, figure.is_share, figure.limits.of(role, ratio.count)),
+            outcome: outcome(&ratio, figure.kind.is_share(), figure.limits, role),
             ratio,
-            is_share: figure.is_share,
         })
     };
     model.arms.iter().flat_map(|(arm, _)| ROLES.iter().filter_map(|role| of(arm, *role))).collect()
@@ -250,13 +231,13 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
 }
 
 /// A ratio near 1, or with 1 in its interval, is no change.
-fn outcome(ratio: &Spread, more_is_better: bool, alike: Alike) -> Outcome {
-    if !alike.is_difference(ratio) {
-        return Outcome::Unchanged;
-    }
-    match (ratio.median > 1.0) == more_is_better {
-        true => Outcome::Better,
-        false => Outcome::Worse,
+fn outcome(ratio: &Spread, more_is_better: bool, limits: Limits, role: Role) -> Outcome {
+    let alike = limits.of(role, ratio.count);
+    match alike.is_difference(ratio) {
+        false if limits.are_of_chance(ratio.count) || ratio.includes_one() => Outcome::Unchanged,
+        false => Outcome::Small,
+        true if (ratio.median > 1.0) == more_is_better => Outcome::Better,
+        true => Outcome::Worse,
     }
 }
 
@@ -275,12 +256,25 @@ mod tests {
 
     #[test]
     fn change_exceeds_chance_and_excludes_one() {
-        let outcome = |ratio: &Spread, more_is_better| outcome(ratio, more_is_better, Alike::aged(true));
+        let outcome = |ratio: &Spread, more_is_better| {
+            outcome(ratio, more_is_better, Limits::Modelled { settles: true }, Role::Full)
+        };
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), false), Outcome::Worse);
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);
+    }
+
+    #[test]
+    fn difference_beyond_its_spread_is_small_not_unmeasurable() {
+        let outcome = |ratio: &Spread| outcome(ratio, false, Limits::Other, Role::Full);
+        assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5)), Outcome::Small);
+        assert_eq!(outcome(&ratio(1.02, 0.99, 1.03, 5)), Outcome::Unchanged);
+        assert_eq!(outcome(&ratio(1.24, 0.9, 1.5, 5)), Outcome::Unchanged);
+        assert_eq!(outcome(&ratio(1.24, 1.2, 1.3, 5)), Outcome::Worse);
+        // One repetition has no spread, so the limit is that of two runs.
+        assert_eq!(outcome(&ratio(1.07, 1.07, 1.07, 1)), Outcome::Unchanged);
     }
 
     #[test]
@@ -303,7 +297,7 @@ mod tests {
     fn limits_of_models_are_for_modelled_costs_only() {
         let outcome = |limits: Limits, role, median: f64, count| {
             let ratio = ratio(median, median - 0.01, median + 0.01, count);
-            outcome(&ratio, false, limits.of(role, count)) == Outcome::Worse
+            outcome(&ratio, false, limits, role) == Outcome::Worse
         };
         let unsettled = Limits::Modelled { settles: false };
         for (limits, role, median, count, is_worse) in [

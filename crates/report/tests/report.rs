@@ -260,7 +260,7 @@ fn baseline_shows_worse_and_unchanged_figures() {
     assert!(section.contains("Change since before &lt;"), "{section}");
     // Costs of nine volumes on the model, and measured; slowdowns of six; and the adjacent files.
     let sentence = "Age after 200 pulls: worse for xfs (nearly full) 2.00×; no measurable change for btrfs and ext4 (two runs of one plan can differ by up to 62%). 31 of \
-                    33 figures are unchanged.";
+                    33 figures are within the limits.";
     assert!(section.contains("<li>file system, mkfs_command: mkfs.xfs → mkfs.xfs -n &lt;</li>"), "{section}");
     assert_eq!(section.matches(">2.00×<").count(), 2, "{section}");
     let lead = with.split("class=\"lead\">").nth(1).unwrap();
@@ -274,6 +274,24 @@ fn baseline_shows_worse_and_unchanged_figures() {
     assert!(lead.contains("The runs had different input (seed 1 → 7). Age after 200 pulls"), "{lead}");
     assert!(lead.contains("differs for xfs (nearly full) 2.00×") && !lead.contains("worse"), "{lead}");
     assert!(!other.contains(">worse</td>"), "no row has a verdict");
+}
+
+#[test]
+fn baseline_does_not_judge_figures_of_an_earlier_checkpoint() {
+    let mut old = common::results();
+    old.modelled.iter_mut().filter(|row| row.key.arm == "xfs").for_each(|row| row.seconds_per_gib /= 4.0);
+    let mut new = common::results();
+    let last = new.cells.iter().map(|cell| cell.key.pulls).max().unwrap();
+    let last = new.cells.iter_mut().filter(|cell| cell.key.arm == "xfs" && cell.key.pulls == last);
+    last.for_each(|cell| cell.valid = false);
+    let baseline = Some(Baseline { name: "before".to_owned(), results: old, unlike: Vec::new() });
+    let page = render_report(&new, &ReportOptions { baseline, ..ReportOptions::default() }).unwrap();
+    let section = page.split("<section id=\"change\">").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(!section.contains(">worse</td>") && !section.contains(">differs</td>"), "{section}");
+    let lead = page.split("class=\"lead\">").nth(1).unwrap().split("</p>").next().unwrap();
+    // The costs of three volumes on the model, and measured, two slowdowns and the adjacent files.
+    assert_eq!(section.matches(">earlier checkpoint</td>").count(), 11, "{section}");
+    assert!(lead.contains("11 more figures are of an earlier checkpoint, and are not judged."), "{lead}");
 }
 
 #[test]

@@ -1,19 +1,17 @@
-//! The headline of a page with a baseline: how the age changed.
+//! The figures by which the age of two runs is compared.
 //!
-//! The slowdown shows how aged a volume is. The headline uses the first device that both runs
-//! model. The disk in virtual time comes first. Without a common device, the headline uses the
+//! The slowdown shows how aged a volume is. The comparison uses the first device that both runs
+//! model. The disk in virtual time comes first. Without a common device, it is the
 //! measured slowdown, if repetitions and noise allow a finding.
 
 use senesce_store::Role;
 
-use super::{Change, Outcome, over_ratio, settle};
+use super::change::{Change, Kind, Outcome};
+use super::{over_ratio, settle};
 use crate::devices::{TRACED, short};
-use crate::format::{count, figure, list};
-use crate::model::{Line, Lines, Model, Spread, words};
+use crate::format::list;
+use crate::model::{Line, Lines, Model, Spread};
 use crate::noise::{Alike, Finding, Noise, is_too_wide};
-
-/// The start of the name of a figure that says how aged a volume is.
-pub(super) const SLOWDOWN: &str = "slowdown, ";
 
 /// The figures that the age is judged by.
 pub(super) enum Basis<'m> {
@@ -64,7 +62,7 @@ impl<'m> Basis<'m> {
     }
 
     /// ` on SSD` or ` (measured)`; empty for the main device, which the other sentences also use.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         match self {
             Self::Modelled { is_main: false, device, .. } => format!(" on {}", short(device)),
             Self::Measured => " (measured)".to_owned(),
@@ -73,7 +71,7 @@ impl<'m> Basis<'m> {
     }
 
     /// `unchanged within 10% for xfs`. Wider limits are those of chance.
-    fn unchanged(&self, arms: &[String]) -> String {
+    pub(super) fn unchanged(&self, arms: &[String]) -> String {
         match self {
             Self::Modelled { settles: true, .. } => {
                 format!("unchanged within {} for {}", Alike::slowdowns(true).percent(), list(arms))
@@ -127,13 +125,12 @@ fn measured_ratios(model: &Model, old: &Model) -> Vec<Change> {
         Some(Change {
             arm: arm.to_owned(),
             role,
-            figure: format!("{SLOWDOWN}measured"),
+            kind: Kind::Slowdown(None),
             at,
             old: before[&at].median,
             new: new[&at].median,
             ratio: over_ratio(&new[&at], &before[&at])?,
             outcome: Outcome::Unchanged,
-            is_share: false,
         })
     };
     let arms = model.arms.iter().map(|(arm, _)| arm);
@@ -171,83 +168,11 @@ fn both_bands(new: Option<&Noise>, old: Option<&Noise>) -> Option<Noise> {
     Some(Noise { low: 1.0, high: new.factor() * old.factor(), figures: new.figures.min(old.figures) })
 }
 
-/// Whether a figure says how aged a volume is.
-fn is_age(change: &Change) -> bool {
-    change.figure.starts_with(SLOWDOWN)
-}
-
-/// States the change of the age, then the volumes that cannot be compared.
-pub(super) fn sentence(model: &Model, changes: &[Change], input: Option<&str>, basis: &Basis<'_>) -> String {
-    if changes.is_empty() {
-        return "The two runs have no figure in common.".to_owned();
-    }
-    let last = model.checkpoints.last().copied().unwrap_or(0);
-    let ages = || changes.iter().filter(|change| is_age(change) && change.at == last);
-    let mut text = input.map(|input| format!("The runs had different input ({input}). ")).unwrap_or_default();
-    let named = |outcome: Outcome| {
-        let mut found: Vec<_> = ages().filter(|change| change.outcome == outcome).collect();
-        found.sort_by(|a, b| b.ratio.median.ln().abs().total_cmp(&a.ratio.median.ln().abs()));
-        let name =
-            |change: &&Change| format!("{} ({}) {}×", change.arm, words(change.role), figure(change.ratio.median));
-        list(&found.iter().map(name).collect::<Vec<_>>())
-    };
-    let of_outcome = |outcome: Outcome| Some(named(outcome)).filter(|names| !names.is_empty());
-    let same: Vec<String> = {
-        let is_same = |arm: &str| {
-            let mut of_arm = ages().filter(|change| change.arm == arm).peekable();
-            of_arm.peek().is_some() && of_arm.all(|change| change.outcome == Outcome::Unchanged)
-        };
-        model.arms.iter().map(|(arm, _)| arm.clone()).filter(|arm| is_same(arm)).collect()
-    };
-    let parts = [
-        of_outcome(Outcome::Worse).map(|names| format!("worse for {names}")),
-        of_outcome(Outcome::Better).map(|names| format!("better for {names}")),
-        of_outcome(Outcome::Differs).map(|names| format!("differs for {names}")),
-        (!same.is_empty()).then(|| basis.unchanged(&same)),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if !parts.is_empty() {
-        let basis = basis.words();
-        text.push_str(&format!("Age after {} {}{basis}: {}. ", count(last), model.unit, parts.join("; ")));
-    }
-    if let Basis::Unknown { why } = basis {
-        text.push_str(&format!("Age cannot be compared: {why}. "));
-    }
-    let has_age = changes.iter().any(is_age);
-    let missing: Vec<String> = model.arms.iter().filter_map(|(arm, _)| missing_words(model, arm, ages)).collect();
-    if has_age && !missing.is_empty() {
-        text.push_str(&format!("Not comparable at {} {}: {}. ", count(last), model.unit, list(&missing)));
-    }
-    let unchanged = changes.iter().filter(|change| change.outcome == Outcome::Unchanged).count();
-    match changes.len() {
-        all if unchanged == all => text.push_str(&format!(
-            "No change of any of {all} figures beyond the limits, each at its last common checkpoint."
-        )),
-        all => {
-            let are = if unchanged == 1 { "is" } else { "are" };
-            text.push_str(&format!("{unchanged} of {all} figures {are} unchanged."));
-        }
-    }
-    text
-}
-
-/// `ext4`, or `ext4 (nearly full)` if its other volume has an age; `None` if all have one.
-fn missing_words<'c, C: Iterator<Item = &'c Change>>(model: &Model, arm: &str, ages: impl Fn() -> C) -> Option<String> {
-    let has_age = |role: Role| ages().any(|change| change.arm == arm && change.role == role);
-    let has_cell = |role: Role| model.results.cells.iter().any(|cell| cell.key.arm == arm && cell.key.role == role);
-    let aged = [Role::Full, Role::Empty];
-    if !aged.into_iter().any(has_age) {
-        return Some(arm.to_owned());
-    }
-    let missing: Vec<String> =
-        aged.into_iter().filter(|role| has_cell(*role) && !has_age(*role)).map(|role| words(role).to_owned()).collect();
-    (!missing.is_empty()).then(|| format!("{arm} ({})", list(&missing)))
-}
-
 #[cfg(test)]
 mod tests {
     use senesce_store::Results;
 
+    use super::super::sentence::sentence;
     use super::*;
     use crate::model::Spread;
 
@@ -269,45 +194,8 @@ mod tests {
         let basis = Basis::find(new, old);
         // Adds a figure in common: without one, `sentence` compares nothing.
         let mut changes = super::super::changes(new, old, &basis);
-        changes.extend(measured_ratios(new, old).pop().map(|change| Change { figure: "other".to_owned(), ..change }));
-        sentence(new, &changes, None, &basis)
-    }
-
-    #[test]
-    fn headline_compares_age_at_the_last_checkpoint_only() {
-        let results = Results::default();
-        let mut model = Model::compute(&results);
-        model.arms = ["xfs", "btrfs", "ext4"].map(|arm| (arm.to_owned(), arm.to_owned())).to_vec();
-        model.checkpoints = vec![0, 400];
-        let change = |arm: &str, figure: &str, at, median, outcome| Change {
-            arm: arm.to_owned(),
-            role: Role::Full,
-            figure: figure.to_owned(),
-            at,
-            old: 1.0,
-            new: median,
-            ratio: ratio(median, 1.0, 1),
-            outcome,
-            is_share: false,
-        };
-        let age = "slowdown, model: HDD 7.2K";
-        let changes = [
-            change("ext4", "s/GiB, model: HDD 7.2K", 0, 1.16, Outcome::Differs),
-            change("ext4", age, 0, 1.16, Outcome::Differs),
-            change("xfs", age, 400, 0.99, Outcome::Unchanged),
-            change("btrfs", age, 400, 1.7, Outcome::Worse),
-        ];
-        let none = Lines::new();
-        let basis =
-            |is_main| Basis::Modelled { device: "model: HDD 7.2K", new: &none, old: &none, is_main, settles: true };
-        assert_eq!(
-            sentence(&model, &changes, None, &basis(true)),
-            "Age after 400 pulls: worse for btrfs (nearly full) 1.70×; unchanged within 10% for xfs. Not comparable at 400 \
-             pulls: ext4. 1 of 4 figures is unchanged."
-        );
-        let said = sentence(&model, &changes, Some("seed 1 → 7"), &basis(false));
-        let start = "The runs had different input (seed 1 → 7). Age after 400 pulls on HDD 7.2K: worse for btrfs";
-        assert!(said.starts_with(start), "{said}");
+        changes.extend(measured_ratios(new, old).pop().map(|change| Change { kind: Kind::AdjacentFiles, ..change }));
+        sentence((new, old), &changes, None, &basis)
     }
 
     #[test]
