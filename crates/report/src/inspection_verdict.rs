@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::devices::short;
-use crate::format::{escape, list, seconds, two_digits};
+use crate::format::{escape, figure, list, seconds};
 use crate::inspection_screen::DEFRAG_REFUSAL;
 
 /// The file systems whose files `senesce defrag` moves.
@@ -19,8 +19,7 @@ const SLOWER: f64 = 1.05;
 pub(crate) fn lead(inspection: &Json) -> String {
     let own = own_devices(inspection);
     let judged: Vec<&Json> = judgements(inspection).filter(|judgement| is_own(judgement, &own)).collect();
-    let times =
-        |judgement: &Json| judgement["slowdown"].as_f64().map_or("–".to_owned(), |times| two_digits(times) + "×");
+    let times = |judgement: &Json| judgement["slowdown"].as_f64().map_or("–".to_owned(), |times| figure(times) + "×");
     match judged[..] {
         [] => String::new(),
         [one] => {
@@ -74,7 +73,7 @@ pub(crate) fn key_figures(inspection: &Json) -> Vec<Value> {
         lost.dedup();
         let lost = if lost.is_empty() { "nothing".to_owned() } else { list(&lost) };
         Some(context! {
-            factor => format!("{}×", two_digits(slowdown)),
+            factor => format!("{}×", figure(slowdown)),
             device => format!("{}, modelled", names(alike)),
             grade => format!("{}, loses {lost}", grade(alike[0]).to_lowercase()),
             is_slower => slowdown >= SLOWER,
@@ -236,9 +235,9 @@ fn is_own(judgement: &Json, own: &[&str]) -> bool {
     judgement["device"].as_str().is_some_and(|device| own.contains(&device))
 }
 
-/// The shown ratio and grade.
+/// The shown ratio and grade. Devices with equal ones share a text.
 fn look(judgement: &Json) -> (Option<String>, String) {
-    (judgement["slowdown"].as_f64().map(two_digits), grade(judgement))
+    (judgement["slowdown"].as_f64().map(figure), grade(judgement))
 }
 
 /// `HDD 7.2K and NVMe SSD`.
@@ -278,22 +277,22 @@ mod tests {
     #[test]
     fn grade_leads_for_one_and_several_devices() {
         let one = lead(&inspection(&["model: NVMe"]));
-        assert_eq!(one, "Young: a modelled cold read of all files takes 1.0× as long as from a fresh copy (NVMe).");
+        assert_eq!(one, "Young: a modelled cold read of all files takes 1.02× as long as from a fresh copy (NVMe).");
         let mut timed = inspection(&["model: HDD"]);
         timed["costs"] = json!([{ "device": "model: HDD", "seconds": { "as_it_lies": 28.4 } }]);
         let expected =
-            "Badly aged: a modelled cold read of all files takes 28.4 s, 8.5× as long as from a fresh copy (HDD).";
+            "Badly aged: a modelled cold read of all files takes 28.4 s, 8.54× as long as from a fresh copy (HDD).";
         assert_eq!(lead(&timed), expected);
         let two = lead(&inspection(&["model: HDD", "model: NVMe"]));
         assert_eq!(
             two,
-            "A modelled cold read of all files takes 8.5× as long as from a fresh copy on HDD (badly aged), 1.0× on NVMe \
+            "A modelled cold read of all files takes 8.54× as long as from a fresh copy on HDD (badly aged), 1.02× on NVMe \
              (young)."
         );
         let mut alike = inspection(&["model: HDD", "model: NVMe"]);
-        alike["judgements"][0] = json!({ "device": "model: HDD", "grade": "young", "slowdown": 1.04 });
+        alike["judgements"][0] = json!({ "device": "model: HDD", "grade": "young", "slowdown": 1.024 });
         let expected =
-            "Young: a modelled cold read of all files takes 1.0× as long as from a fresh copy (HDD and NVMe).";
+            "Young: a modelled cold read of all files takes 1.02× as long as from a fresh copy (HDD and NVMe).";
         assert_eq!(lead(&alike), expected);
         assert_eq!(lead(&json!({})), "");
     }
@@ -304,7 +303,7 @@ mod tests {
         let of = |at: usize, key: &str| figures[at].get_attr(key).unwrap().to_string();
         assert_eq!(
             (of(0, "factor"), of(0, "device"), of(0, "is_slower")),
-            ("1.0×".into(), "NVMe, modelled".into(), "False".into())
+            ("1.02×".into(), "NVMe, modelled".into(), "False".into())
         );
         assert_eq!(of(1, "grade"), "badly aged, loses 7.54 s");
     }
@@ -312,12 +311,14 @@ mod tests {
     #[test]
     fn devices_with_equal_figures_share_one() {
         let mut equal = inspection(&["model: HDD"]);
-        let sata = json!({ "device": "model: SATA", "grade": "young", "slowdown": 1.04, "lost_seconds": 0.25 });
+        let sata = json!({ "device": "model: SATA", "grade": "young", "slowdown": 1.024, "lost_seconds": 0.25 });
         equal["judgements"].as_array_mut().unwrap().push(sata);
         let figures = key_figures(&equal);
         assert_eq!(figures.len(), 2);
         assert_eq!(figures[1].get_attr("device").unwrap().to_string(), "NVMe and SATA, modelled");
         assert_eq!(figures[1].get_attr("grade").unwrap().to_string(), "young, loses 20.0 ms and 250 ms");
+        equal["judgements"][2]["slowdown"] = json!(1.04);
+        assert_eq!(key_figures(&equal).len(), 3, "1.02× and 1.04×");
     }
 
     #[test]
