@@ -1,4 +1,8 @@
-//! Lists of names in messages.
+//! Lists of names in messages, and the word for nothing.
+
+/// The value of a circumstance that a machine does not have. It is recorded, so that a comparison
+/// with a machine that has it finds the difference.
+pub const NONE: &str = "none";
 
 /// `a`, `a and b`, `a, b and c`.
 pub fn list(names: &[String]) -> String {

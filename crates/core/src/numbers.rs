@@ -44,6 +44,15 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
+/// A score from 0 to 1 with three significant digits. A score just below 1 has four digits and is
+/// rounded down: only a perfect score is `1.00`.
+pub fn score(value: f64) -> String {
+    match (0.9995..1.0).contains(&value) {
+        true => format!("{:.4}", (value * 1e4).floor() / 1e4),
+        false => three_digits(value),
+    }
+}
+
 /// Digits in groups of three.
 fn thousands(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
@@ -89,5 +98,7 @@ mod tests {
         assert_eq!([8.0, 6.523, 1234.5, 0.0, 0.9999].map(three_digits), ["8.00", "6.52", "1,234", "0", "1.00"]);
         assert_eq!([f64::MAX, 4e-9].map(three_digits), ["1.80e308", "4.00e-9"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let scores = [0.0, 0.75, 0.9994, 0.9995, 0.99999, 1.0, f64::NAN].map(score);
+        assert_eq!(scores, ["0", "0.750", "0.999", "0.9995", "0.9999", "1.00", "–"]);
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers and units as people read them.
 
 pub(crate) use senesce_core::names::list;
-pub(crate) use senesce_core::numbers::{count, number, three_digits as figure};
+pub(crate) use senesce_core::numbers::{count, number, score, three_digits as figure};
 use senesce_core::{Printable, TerminalFilter};
 
 /// A duration with three significant digits: below one second as milliseconds.

@@ -10,7 +10,10 @@ use crate::{
     Error,
     csv::{Csv, exact},
     devices::short,
-    format::{bytes, count, escape, figure, page_json, percent as format_percent, seconds as format_seconds},
+    format::{
+        bytes, count, escape, figure, page_json, percent as format_percent, score as format_score,
+        seconds as format_seconds,
+    },
     html::style,
     inspection_bars::cost_bars,
     inspection_screen::path_of,
@@ -114,13 +117,8 @@ fn size(value: &Json) -> String {
     value.as_f64().map_or("–".to_owned(), bytes)
 }
 
-/// A score. A score just below 1 has four digits, so that it does not read as 1.00.
 fn score(value: &Json) -> String {
-    match value.as_f64() {
-        None => "–".to_owned(),
-        Some(score) if (0.9995..1.0).contains(&score) => format!("{:.4}", (score * 1e4).floor() / 1e4),
-        Some(score) => figure(score),
-    }
+    value.as_f64().map_or("–".to_owned(), format_score)
 }
 
 fn seconds(value: &Json) -> String {

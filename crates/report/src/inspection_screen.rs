@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::{
     devices::short,
-    format::{bytes, count, figure, seconds as format_seconds},
+    format::{bytes, count, figure, score as format_score, seconds as format_seconds},
     inspection::{share_of_loss, without_empty_ends},
     inspection_verdict::{order_hint, slow_best_order},
 };
@@ -82,7 +82,7 @@ pub fn inspection_screen(inspection: &Json) -> String {
     line(&format!(
         "\nlayout score {} · extents per file {} · fragmented {} of {} with extents · next file adjacent {}",
         score(&layout["layout_score"]),
-        score(&layout["extents_per_file"]),
+        float(&layout["extents_per_file"]),
         number(&layout["fragmented_files"]),
         many(&layout["files"], "file"),
         percent(&layout["adjacent_files_share"]),
@@ -301,7 +301,7 @@ fn float(value: &Json) -> String {
 }
 
 fn score(value: &Json) -> String {
-    value.as_f64().map_or("–".to_owned(), figure)
+    value.as_f64().map_or("–".to_owned(), format_score)
 }
 
 fn size(value: &Json) -> String {

@@ -1,5 +1,6 @@
 //! The methods paragraph of a paper, from the circumstances of a run.
 
+use senesce_core::names::NONE;
 use senesce_store::Role;
 
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
@@ -39,9 +40,6 @@ fn of_volume(model: &Model, arm: &str, role: Role, name: &str) -> Option<String>
     let key = format!("{}.{name}", role.name());
     model.results.circumstances.iter().find(|row| row.arm == arm && row.key == key).map(|row| row.value.clone())
 }
-
-/// What a run records of a machine without such parameters, or that is not virtual.
-const NONE: &str = "none";
 
 /// `2026-11-30`. `None`: no calendar has this second.
 fn day(unix_seconds: i64) -> Option<String> {

@@ -17,7 +17,7 @@ use crate::{
     Error,
     arm_colour::arm_classes,
     csv::{Csv, exact},
-    format::{count, figure, number, page_json, percent},
+    format::{count, figure, number, page_json, percent, score},
     html::style,
     page::render_page,
 };
@@ -400,7 +400,7 @@ impl<'a> Page<'a> {
                 reached["fullness"].as_f64().map_or("–".to_owned(), percent),
                 layout["files"].as_u64().map_or("–".to_owned(), count),
                 at(&reached["turnover"]),
-                at(&layout["layout_score"]),
+                layout["layout_score"].as_f64().map_or("–".to_owned(), score),
                 at(&layout["extents_per_file"]),
             ];
             let shown = if first { name.clone() } else { String::new() };

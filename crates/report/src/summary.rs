@@ -5,7 +5,7 @@ use senesce_store::{Results, Role};
 use crate::columns::{align, column_widths};
 use crate::cures::cures_text;
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
-use crate::format::{count, figure, percent};
+use crate::format::{count, figure, percent, score};
 use crate::headline::headline;
 use crate::model::{Line, Lines, Model, ROLES, Spread, words};
 use crate::noise::{Alike, Finding, Noise, band_text};
@@ -127,7 +127,7 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<Cell>> {
             let mut row = vec![Cell::plain(arm), Cell::plain(role.name())];
             row.extend(costs(model, arm, role, pulls));
             row.extend([
-                layout(&model.layout_score, |score| figure(score.median)),
+                layout(&model.layout_score, |spread| score(spread.median)),
                 layout(&model.extents_per_file, |extents| figure(extents.median)),
                 layout(&model.adjacent_files_share, |share| percent(share.median)),
                 Cell::plain(writes),

@@ -5,15 +5,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use senesce_core::Bytes;
+use senesce_core::{Bytes, names::NONE};
 
 fn read(path: impl AsRef<Path>) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
-
-/// The value of a circumstance that a machine does not have. It is recorded, so that a comparison
-/// with a machine that has it finds the difference.
-const NONE: &str = "none";
 
 /// Parameters of the kernel that change the speed or the order of I/O. The others stay private: a
 /// command line can name machines and secrets.

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
-use senesce_core::{Bytes, Clock, Seed};
+use senesce_core::{Bytes, Clock, Seed, numbers::score};
 use senesce_experiment::{
     AgeEnd, AgeEnded, AgeOptions, Layout, Onto, Source, age_into, create_untaken,
     plan::{Plan, PlanError, WorkloadKind},
@@ -323,7 +323,7 @@ fn age_onto(
         let seconds = clock.now().as_secs_f64() as u64;
         if !quiet && seconds >= told_seconds + 2 {
             told_seconds = seconds;
-            let score = ages.layout_score.map_or(String::new(), |score| format!(", layout score {score:.4}"));
+            let score = ages.layout_score.map_or(String::new(), |reached| format!(", layout score {}", score(reached)));
             let turnover = if is_recording(plan) { String::new() } else { format!(", turnover {:.2}", ages.turnover) };
             eprintln!(
                 "{seconds} s: {} {}, fullness {:.1}%{turnover}{score}",
@@ -453,7 +453,8 @@ fn print_end((place, is_recording): (&str, bool), end: &AgeEnd, kept: &[String],
     }
     let layout = end.layout.as_ref();
     let figure = |value: Option<f64>| value.map_or("unknown".to_owned(), three_digits);
-    println!("layout score      {}", figure(layout.and_then(|layout| layout.layout_score)));
+    let score = layout.and_then(|layout| layout.layout_score).map_or("unknown".to_owned(), score);
+    println!("layout score      {score}");
     println!("extents per file  {}", figure(layout.and_then(|layout| layout.extents_per_file)));
     let files =
         |layout: &Layout| format!("{} ({} with extents)", count(layout.files), count(layout.files_with_extents));

@@ -1,7 +1,7 @@
 //! `senesce fragment`: a requested fragmentation.
 
 use anyhow::{Context, Result};
-use senesce_core::{Bytes, Printable, Seed};
+use senesce_core::{Bytes, Printable, Seed, numbers::score};
 use senesce_fragment::{
     Error, FILLER_NAME, FileTarget, FreeOptions, FreeReport, Histogram, fragment_file, fragment_free_space,
     fragment_tree, plan_file, plan_free_space, plan_tree,
@@ -67,7 +67,7 @@ pub fn fragment(args: FragmentArgs) -> Result<()> {
         println!("{:#}", document(FILE_SCHEMA, Reached { reached: report }));
         return Ok(());
     }
-    let score = report.layout_score.map_or("none".to_owned(), |score| format!("{score:.4}"));
+    let score = report.layout_score.map_or("none".to_owned(), score);
     let before = report.extents_before.map_or(String::new(), |before| format!(" (before: {before})"));
     println!(
         "{}: {} in {} blocks, {}",
@@ -138,7 +138,7 @@ fn tree(args: &FragmentArgs, target: FileTarget) -> Result<()> {
         let figure = |value: Option<f64>| value.map_or("none".to_owned(), |value| format!("{value:.6}"));
         println!("{}: {} files cut, {} left as they were", Printable::new(&args.path), report.files, report.left);
         println!("extents           {}\nextents per file  {}", report.extents, figure(report.extents_per_file));
-        println!("layout score      {}", figure(report.layout_score));
+        println!("layout score      {}", report.layout_score.map_or("none".to_owned(), score));
     }
     refuse_left(report.left, report.left_why)?;
     if let (FileTarget::LayoutScore(wanted), Some(found)) = (target, report.layout_score)

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
-use senesce_core::{Bytes, Clock, Printable};
+use senesce_core::{Bytes, Clock, Printable, numbers::score};
 use senesce_image::{
     Container, Description, RestoreOptions, SaveOptions, SaveReport, restore, restore_device, save, save_open,
     temporary_path, verify,
@@ -444,7 +444,7 @@ fn tell_reached(reached: &serde_json::Map<String, Value>) -> String {
     let parts = [
         number(reached.get("fullness"), &|share| format!("fullness {}%", three_digits(100.0 * share))),
         number(reached.get("turnover"), &|times| format!("turnover {}", three_digits(times))),
-        number(of_layout("layout_score"), &|score| format!("layout score {}", three_digits(score))),
+        number(of_layout("layout_score"), &|value| format!("layout score {}", score(value))),
         number(of_layout("files"), &|files| format!("{} files", count(files as u64))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -12,7 +12,10 @@ use std::{
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
-use senesce_core::{BlockOp, BlockRequest, Bytes, Printable, numbers::three_digits};
+use senesce_core::{
+    BlockOp, BlockRequest, Bytes, Printable,
+    numbers::{score, three_digits},
+};
 use senesce_device::{DeviceCost, QueuePolicy, compute_cost};
 use senesce_inspect::{Access, Target, find_btrfs_devices, find_target};
 use senesce_probe::{
@@ -233,7 +236,7 @@ fn text(trace: &BlockTrace, figures: &TraceFigures, costs: &[DeviceCost]) -> Str
 }
 
 fn access_text(name: &str, access: &AccessFigures) -> String {
-    let score = access.dynamic_layout_score.map_or("–".to_owned(), |score| format!("{score:.3}"));
+    let score = access.dynamic_layout_score.map_or("–".to_owned(), score);
     let chain = access.blocks_per_request.map_or("–".to_owned(), |blocks| format!("{blocks:.1}"));
     let mean_seek = Bytes(access.seek_sectors.saturating_mul(512) / access.requests.max(1));
     let mut text = format!(
