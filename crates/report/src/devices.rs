@@ -2,6 +2,7 @@
 //! of the plan.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Line, Lines, Model};
 
@@ -10,51 +11,80 @@ pub(crate) const VIRTUAL_TIME: &str = ", virtual time";
 /// The suffix of a device's name if the requests of a trace were replayed on it.
 pub(crate) const TRACED: &str = ", traced requests";
 
-impl Model<'_> {
-    /// The modelled devices in the order of the report: in virtual time, then as the plan names
-    /// them, predictions before single traces. Devices that no plan orders: predictions first, then
-    /// the slowest device first, because its cost depends most on the layout.
-    pub(crate) fn devices(&self) -> Vec<&str> {
-        let planned = self.planned_devices();
+/// The modelled devices of a run, by their order and by their arms.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeviceOrder {
+    all: Vec<String>,
+    /// By the plan and by the device of arms: their places in `all`, the first one first.
+    of_groups: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
+}
+
+impl DeviceOrder {
+    /// In virtual time, then as the plan names them, predictions before single traces. Devices that
+    /// no plan orders: predictions first, then the slowest device first, because its cost depends
+    /// most on the layout.
+    pub(crate) fn of(model: &Model) -> Self {
+        let planned = model.planned_devices();
         let worst = |lines: &Lines| lines.values().flat_map(Line::values).map(|cost| cost.median).fold(0.0, f64::max);
-        let mut devices: Vec<&str> = self.modelled.keys().map(String::as_str).collect();
-        devices.sort_by_cached_key(|device| {
+        let mut all: Vec<String> = model.modelled.keys().cloned().collect();
+        all.sort_by_cached_key(|device| {
             let name = device.trim_end_matches(VIRTUAL_TIME).trim_end_matches(TRACED);
             let place = planned.iter().position(|planned| planned == name).unwrap_or(usize::MAX);
             // Costs are not negative, so their bits have their order.
-            let slowest_first = Reverse(worst(&self.modelled[*device]).to_bits());
+            let slowest_first = Reverse(worst(&model.modelled[device]).to_bits());
             (!device.ends_with(VIRTUAL_TIME), place, device.ends_with(TRACED), slowest_first)
         });
-        devices
+        let mut of_groups: BTreeMap<String, BTreeMap<String, Vec<usize>>> = BTreeMap::new();
+        for (place, device) in all.iter().enumerate() {
+            for (plan, own) in model.modelled[device].keys().map(|(arm, _)| model.plans.group(arm)) {
+                let places = of_groups.entry(plan.to_owned()).or_default().entry(own.to_owned()).or_default();
+                if places.last() != Some(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        Self { all, of_groups }
+    }
+
+    /// The places of the devices with figures of a group of arms.
+    fn places(&self, (plan, device): (&str, &str)) -> &[usize] {
+        self.of_groups.get(plan).and_then(|plan| plan.get(device)).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Model<'_> {
+    /// The modelled devices in the order of the report, see [`DeviceOrder::of`].
+    pub(crate) fn devices(&self) -> Vec<&str> {
+        self.device_order.all.iter().map(String::as_str).collect()
     }
 
     /// The modelled device of the summary, the first of [`Model::devices`], with its costs and
     /// slowdowns.
     pub(crate) fn main_device(&self) -> Option<(&str, &Lines, &Lines)> {
-        let device = *self.devices().first()?;
+        let device = self.device_order.all.first()?;
         Some((device, self.modelled.get(device)?, self.modelled_slowdown.get(device)?))
     }
 
     /// The first device of the report with figures of an arm. It is the main device for all arms of
     /// a run. Arms of a campaign can have other devices.
     pub(crate) fn device_of(&self, arm: &str) -> Option<&str> {
-        self.devices().into_iter().find(|device| self.is_on(arm, device))
+        let first = *self.device_order.places(self.plans.group(arm)).first()?;
+        Some(&self.device_order.all[first])
     }
 
     /// The devices of [`Model::device_of`] of all arms, each once, in the order of the report.
     pub(crate) fn first_devices(&self) -> Vec<&str> {
-        let all = self.devices();
-        let first = |(arm, _): &(String, String)| all.iter().copied().find(|device| self.is_on(arm, device));
-        let of_arms: Vec<&str> = self.arms.iter().filter_map(first).collect();
-        all.into_iter().filter(|device| of_arms.contains(device)).collect()
+        let first = |(arm, _): &(String, String)| self.device_order.places(self.plans.group(arm)).first();
+        let of_arms: BTreeSet<usize> = self.arms.iter().filter_map(first).copied().collect();
+        of_arms.into_iter().map(|place| self.device_order.all[place].as_str()).collect()
     }
 
     /// Whether a device has figures of an arm, or of an arm that shares its plan and its device in
     /// a campaign. The arm then has a place in charts of the device, even if it has no valid
     /// figure.
     pub(crate) fn is_on(&self, arm: &str, device: &str) -> bool {
-        let group = self.plans.group(arm);
-        self.modelled.get(device).is_some_and(|lines| lines.keys().any(|(other, _)| self.plans.group(other) == group))
+        let places = self.device_order.places(self.plans.group(arm));
+        places.iter().any(|place| self.device_order.all[*place] == device)
     }
 
     /// The disk in virtual time below the volumes of the run, with its costs and slowdowns.

@@ -4,7 +4,7 @@ use senesce_core::names::NONE;
 use senesce_store::Role;
 
 use crate::devices::{TRACED, VIRTUAL_TIME, short};
-use crate::format::{bytes, count, list};
+use crate::format::{bytes, list};
 use crate::model::{Model, ROLES, words};
 use crate::panels_modelled::title;
 use crate::workload::{self, fact};
@@ -68,8 +68,7 @@ fn workload(model: &Model) -> Vec<String> {
     }
     if let Some(sentence) = workload::sentence(model) {
         let seed = fact(model, "plan.seed").map_or(String::new(), |seed| format!("; seed {seed}"));
-        let last =
-            model.checkpoints.last().map_or(String::new(), |last| format!(", up to {} {}", count(*last), model.unit));
+        let last = model.plans.up_to(&model.unit).map_or(String::new(), |last| format!(", {last}"));
         sentences.push(format!("{sentence}{last}{seed}."));
     }
     if let (Some(first), Some(last)) = (fact(model, "history.first_commit"), fact(model, "history.last_commit")) {

@@ -6,7 +6,7 @@ use senesce_store::{CellKey, GrepRow, Results, Role};
 
 use crate::arm_colour::arm_classes;
 use crate::arm_order::by_effect;
-use crate::devices::{TRACED, VIRTUAL_TIME};
+use crate::devices::{DeviceOrder, TRACED, VIRTUAL_TIME};
 use crate::noise::{Alike, Noise, noise_bands};
 use crate::plans::Plans;
 use crate::slowdown::slowdown;
@@ -35,9 +35,9 @@ pub(crate) const OPERATIONS: [(&str, &str); 15] = [
 
 /// Names of the quantiles of latencies, in the order of [`Model::latency`]'s figures.
 pub(crate) const QUANTILES: [(&str, &str); 3] = [
-    ("p50", "p50: half take longer"),
-    ("p99", "p99: 1 in 100 takes longer"),
-    ("p99.9", "p99.9: 1 in 1,000 takes longer"),
+    ("p50", "p50 (ms): half take longer"),
+    ("p99", "p99 (ms): 1 in 100 takes longer"),
+    ("p99.9", "p99.9 (ms): 1 in 1,000 takes longer"),
 ];
 
 /// The cost of counted steps, each per step.
@@ -144,6 +144,8 @@ pub(crate) struct Model<'a> {
     /// Modelled seconds per GiB, per device, and per `DEVICE, virtual time` where the volumes were
     /// such disks.
     pub modelled: BTreeMap<String, Lines>,
+    /// The order of the devices, from `modelled` and `plans`.
+    pub device_order: DeviceOrder,
     /// Modelled cost over the unaged one of the same checkpoint, per device.
     pub modelled_slowdown: BTreeMap<String, Lines>,
     pub layout_score: Lines,
@@ -224,6 +226,7 @@ impl<'a> Model<'a> {
             fuse_floor: lines(floors.map(|row| (&row.key, floor(row)))),
             modelled_slowdown: modelled.iter().map(|(device, lines)| (device.clone(), slowdown(lines))).collect(),
             modelled,
+            device_order: DeviceOrder::default(),
             layout_score: layout(|row| row.layout_score),
             extents_per_file: layout(|row| row.extents_per_file),
             adjacent_files_share: layout(|row| row.adjacent_files_share),
@@ -243,6 +246,7 @@ impl<'a> Model<'a> {
             plans,
             free_space,
         };
+        model.device_order = DeviceOrder::of(&model);
         model.x_title = x_title(&model);
         model.arms = by_effect(&model);
         model

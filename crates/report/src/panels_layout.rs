@@ -6,7 +6,7 @@ use crate::devices::short;
 use crate::format::figure;
 use crate::model::{Lines, Model, ROLES, Spread};
 use crate::panels::{Figure, Legend, Panel, Variant};
-use crate::panels_lines::{LineFigure, arm_panels, ending, line_panels};
+use crate::panels_lines::{LineFigure, arm_panels, drawn_lines, ending, line_panels};
 use crate::panels_modelled::slug;
 
 /// A measure of layout: title, unit, its lines, the least range of its axis.
@@ -91,7 +91,7 @@ fn cost_and_layout_figure(model: &Model, device: Option<&str>) -> Figure {
             ending(model, &[&cost])
         ),
         legend: Legend::Roles(ROLES.to_vec()),
-        csv: lines_csv(&[(cost.y_label, cost.lines), (layout.y_label, layout.lines)]),
+        csv: lines_csv(&[(cost.y_label, &drawn_lines(model, &cost)), (layout.y_label, &drawn_lines(model, &layout))]),
         variants: vec![(Variant::Shared, panels)],
     }
 }

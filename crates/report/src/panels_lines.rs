@@ -1,10 +1,12 @@
 //! Figures of lines over checkpoints: a panel for each arm.
 
+use std::collections::BTreeSet;
+
 use senesce_store::Role;
 
 use crate::chart::{Axis, LinePanel, Point, Series};
 use crate::csv::lines_csv;
-use crate::model::{Lines, Model, ROLES, Spread, words};
+use crate::model::{Line, Lines, Model, ROLES, Spread, words};
 use crate::panels::{Figure, Legend, Panel, Variant};
 
 /// The noise band of a panel.
@@ -127,6 +129,13 @@ pub(crate) fn drawn_series<'f>(model: &'f Model, figure: &'f LineFigure) -> impl
     arms(model, figure).flat_map(move |arm| figure.roles.iter().map(move |role| figure.series(model, arm, *role)))
 }
 
+/// The lines of the arms that have a panel.
+pub(crate) fn drawn_lines(model: &Model, figure: &LineFigure) -> Lines {
+    let drawn: BTreeSet<&str> = arms(model, figure).collect();
+    let is_drawn = |((arm, _), _): &(&(String, Role), &Line)| drawn.contains(arm.as_str());
+    figure.lines.iter().filter(is_drawn).map(|(volume, line)| (volume.clone(), line.clone())).collect()
+}
+
 /// The arms that have a panel.
 fn arms<'f>(model: &'f Model, figure: &'f LineFigure) -> impl Iterator<Item = &'f str> + 'f {
     let has_panel = |arm: &&str| figure.device.is_none_or(|device| model.is_on(arm, device));
@@ -192,7 +201,10 @@ pub(crate) fn arm_panels(model: &Model, figure: &LineFigure, variant: Variant) -
         };
         (arm.to_owned(), panel)
     };
-    arms(model, figure).map(panel).collect()
+    let panels: Vec<(String, LinePanel)> = arms(model, figure).map(panel).collect();
+    // Panels without a point say nothing, so the figure has no title either.
+    let has_point = panels.iter().flat_map(|(_, panel)| &panel.series).any(|series| !series.points.is_empty());
+    if has_point { panels } else { Vec::new() }
 }
 
 pub(crate) fn y_axis<'s>(figure: &LineFigure, spreads: impl Iterator<Item = &'s Spread>, variant: Variant) -> Axis {

@@ -1,5 +1,7 @@
 //! Slowdowns over the checkpoints, as one line of letters for each arm and volume.
 
+use std::collections::BTreeSet;
+
 use senesce_store::{Results, Role};
 
 use crate::{
@@ -48,8 +50,12 @@ pub fn sparklines(results: &Results) -> String {
     if text.is_empty() {
         return text;
     }
-    let checkpoints = rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    format!("Slowdown at {} checkpoints, {what}; scale 1 to {}:\n{text}", count(checkpoints as u64), figure(most))
+    let counts: BTreeSet<u64> = rows.iter().map(|(_, values)| values.len() as u64).collect();
+    let checkpoints = match counts.into_iter().collect::<Vec<_>>()[..] {
+        [all] => format!("{} checkpoints", count(all)),
+        _ => "the checkpoints of each volume".to_owned(),
+    };
+    format!("Slowdown at {checkpoints}, {what}; scale 1 to {}:\n{text}", figure(most))
 }
 
 fn height(value: f64, most: f64) -> char {

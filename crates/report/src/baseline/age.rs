@@ -174,6 +174,7 @@ mod tests {
 
     use super::super::sentence::sentence;
     use super::*;
+    use crate::devices::DeviceOrder;
     use crate::model::Spread;
 
     fn ratio(median: f64, spread: f64, count: usize) -> Spread {
@@ -211,6 +212,7 @@ mod tests {
                 model.modelled.insert(device.to_owned(), lines.clone());
                 model.modelled_slowdown.insert(device.to_owned(), lines);
             }
+            model.device_order = DeviceOrder::of(model);
         }
         let shown = said(&new, &old);
         let start =
@@ -234,6 +236,7 @@ mod tests {
                 model.modelled.insert(device.to_owned(), lines.clone());
                 model.modelled_slowdown.insert(device.to_owned(), lines);
             }
+            model.device_order = DeviceOrder::of(model);
         }
         assert!(said(&new, &old).starts_with("Age after 400 pulls on SSD: no "), "{}", said(&new, &old));
         old.modelled_slowdown.insert("model: SSD".to_owned(), lines(&[0]));

@@ -31,7 +31,12 @@ use crate::{
 /// Errors: [`Error::NoCampaign`] if the results are not those of a campaign.
 pub fn render_campaign(results: &Results, planned: &PlannedTasks) -> Result<String, Error> {
     let atlas = Atlas::collect(results, planned).ok_or(Error::NoCampaign)?;
-    let maps: Vec<Value> = atlas.devices.iter().map(|device| map(&atlas, device)).collect();
+    // A table of a device without a slowdown has only dashes.
+    let (shown, without): (Vec<&String>, Vec<&String>) =
+        atlas.devices.iter().partition(|device| atlas.slowdowns.keys().any(|(of, ..)| of == *device));
+    let maps: Vec<Value> = shown.into_iter().map(|device| map(&atlas, device)).collect();
+    let without: Vec<String> =
+        without.into_iter().map(|device| atlas.label(device).to_owned()).filter(|name| !name.is_empty()).collect();
     let rankings: Vec<Value> = atlas.devices.iter().filter_map(|device| ranking(&atlas, device)).collect();
     let description = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "plan.description");
     let context = context! {
@@ -40,6 +45,7 @@ pub fn render_campaign(results: &Results, planned: &PlannedTasks) -> Result<Stri
         version => results.run.senesce_version.as_str(),
         lead => lead(&atlas),
         warnings => warnings(&atlas),
+        without => list(&without),
         most => most(&atlas).map(|most| figure(most.max(LEAST_END))),
         tasks => count(atlas.count_with_slowdown()),
         planned => count(atlas.planned.0),
@@ -343,9 +349,24 @@ mod tests {
             "{lead}"
         );
         assert!(page.contains(">8 of 9 tasks with a slowdown"), "{page}");
-        // The tables have a place for it.
-        assert!(page.contains("Slowdown by file system and workload: SATA SSD<"), "{page}");
+        // The table of another device has a place for it. Its own device has no table of dashes.
         assert!(page.contains("btrfs, profile: no result"), "{page}");
+        assert!(!page.contains("Slowdown by file system and workload: SATA SSD<"), "{page}");
+        assert!(page.contains("No task has a slowdown on SATA SSD."), "{page}");
+    }
+
+    #[test]
+    fn device_whose_tasks_all_failed_has_no_table() {
+        let mut results = results();
+        assert!(!render_campaign(&results, &all(&results)).unwrap().contains("No task has"));
+        for row in results.circumstances.iter_mut().filter(|row| row.key == "campaign.device") {
+            if row.arm.starts_with("xfs.mail") {
+                row.value = "nvme".to_owned();
+            }
+        }
+        let page = render_campaign(&results, &all(&results)).unwrap();
+        assert!(page.contains("No task has a slowdown on nvme."), "{page}");
+        assert_eq!(page.matches("<h2>Slowdown by file system and workload").count(), 1, "{page}");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! A panel of lines over checkpoints: one line per volume, each with its own dash and marker; its
 //! colour is the volume's, or its file system's where a panel holds several.
 
+mod beside;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use senesce_store::Role;
 
+use self::beside::beside;
 use super::{Axis, Draw, Frame, draw_named_heights};
 use crate::format::{count, escape, number, round_seconds, seconds};
 use crate::spread::Spread;
@@ -26,8 +29,6 @@ const WORD: f64 = 36.0;
 const BESIDE: f64 = 7.0;
 /// Between the crosses of two volumes, px.
 const CROSS_STEP: f64 = 8.0;
-/// Two marks that are nearer to each other cover each other, px.
-const MARK: f64 = 4.5;
 /// Between two such marks, px.
 const MARK_STEP: f64 = 5.0;
 /// The largest distance of a label from its point without a line between them, px.
@@ -318,13 +319,11 @@ impl<'p> Place<'p> {
     /// The x place of a point. Points of several series that would cover each other are beside each
     /// other.
     fn x_of(&self, series: &Series, point: &Point) -> f64 {
-        let (top, bottom) = self.ends(&point.spread);
-        let is_near = |other: &&Series| {
-            let ends = other.at(point.pulls).map(|other| self.ends(&other.spread));
-            ends.is_some_and(|(other_top, other_bottom)| other_top < bottom + MARK && top < other_bottom + MARK)
-        };
-        let near = || self.series.iter().filter(is_near);
-        let (at, count) = (near().position(|other| std::ptr::eq(other, series)).unwrap_or(0), near().count());
+        let with_point = self.series.iter().filter_map(|other| Some((other, other.at(point.pulls)?)));
+        let (all, ends): (Vec<&Series>, Vec<(f64, f64)>) =
+            with_point.map(|(other, point)| (other, self.ends(&point.spread))).unzip();
+        let own = all.iter().position(|other| std::ptr::eq(*other, series)).unwrap_or(0);
+        let (at, count) = beside(&ends, own);
         let step = MARK_STEP.min(self.least_gap / (count as f64 + 1.0));
         let (x, width) = (self.x(point.pulls), (count as f64 - 1.0) * step);
         // Left of the axis are the numbers of its ticks.

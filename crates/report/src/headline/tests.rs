@@ -3,6 +3,7 @@
 use senesce_store::Results;
 
 use super::*;
+use crate::devices::DeviceOrder;
 
 const N_1: usize = 1;
 
@@ -18,6 +19,7 @@ fn add(model: &mut Model, arm: &str, modelled: [f64; 2], measured: [f64; 2], cou
         model.slowdown.insert((arm.to_owned(), role), [(1000, spread(measured[at]))].into());
     }
     model.noise.extend(noise.map(|factor| (arm.to_owned(), Noise { low: 1.0, high: factor, figures: 11 })));
+    model.device_order = DeviceOrder::of(model);
 }
 
 /// The factors of a tile as text.
@@ -80,6 +82,7 @@ fn devices_follow_if_there_are_few_arms() {
     let ssd: Lines = [(("xfs".to_owned(), Role::Full), ssd)].into();
     model.modelled.insert("model: SSD".to_owned(), Lines::new());
     model.modelled_slowdown.insert("model: SSD".to_owned(), ssd);
+    model.device_order = DeviceOrder::of(&model);
     let figures = key_figures(&model);
     let shown: Vec<_> =
         figures.iter().map(|figure| (figure.device.as_str(), factors(figure), figure.is_difference)).collect();
@@ -87,6 +90,7 @@ fn devices_follow_if_there_are_few_arms() {
     assert_eq!(shown, expected.map(|(device, factors, is_difference)| (device, factors.to_owned(), is_difference)));
     // Without a model, only a measured difference is a key figure.
     model.modelled.clear();
+    model.device_order = DeviceOrder::of(&model);
     assert_eq!(key_figures(&model), []);
 }
 
@@ -97,6 +101,7 @@ fn without_a_model_measured_differences_lead() {
         let mut model = Model::compute(&results);
         add(&mut model, "xfs", [1.0, 1.0], measured, count, noise);
         (model.modelled, model.modelled_slowdown) = Default::default();
+        model.device_order = DeviceOrder::of(&model);
         headline(&model)
     };
     // The limits of modelled ratios do not hold for measured ones.
@@ -335,6 +340,7 @@ fn device_without_the_last_checkpoint_has_no_earlier_figure() {
     .into();
     model.modelled.insert("model: SSD".to_owned(), Lines::new());
     model.modelled_slowdown.insert("model: SSD".to_owned(), slowdowns);
+    model.device_order = DeviceOrder::of(&model);
     let said = headline(&model);
     let of_ssd = said.iter().find(|sentence| sentence.starts_with("On a modelled SSD")).unwrap();
     assert_eq!(of_ssd, "On a modelled SSD: xfs 1.5× (roomy); not measured at 1,000 pulls: xfs (nearly full) and ext4.");
