@@ -3,7 +3,7 @@
 use senesce_store::Role;
 
 use crate::captions::Marks;
-use crate::chart::{Distribution, HistogramPanel, LinePanel, TradePanel};
+use crate::chart::{Axis, Distribution, HistogramPanel, LinePanel, TradePanel};
 use crate::csv::{Csv, exact, lines_csv};
 use crate::devices::short;
 use crate::model::{Histograms, Lines, Model, OPERATIONS, QUANTILES, ROLES, words};
@@ -222,7 +222,8 @@ pub(crate) fn latency_figure(model: &Model) -> Figure {
                 title: title.to_owned(),
                 x_unit: model.unit.clone(),
                 x_label: model.x_title.clone(),
-                y_label: axis.y_label,
+                // An axis from 0 is linear.
+                y_label: if y.logarithmic { axis.y_label } else { "ms" },
                 unit: axis.unit,
                 series: all,
                 x: x_axis(model),
@@ -265,30 +266,45 @@ fn trade_csv(model: &Model) -> String {
     csv.finish()
 }
 
+/// A dot of a panel: class, name, bytes written for each byte of content, cost of reading.
+type Dot = (String, String, f64, f64);
+
 /// The cost of reading against the cost of writing: a dot for each arm, a panel for each device and
-/// aged volume.
+/// aged volume. All panels have one x axis, and those of a device one y axis, so that the volumes
+/// of an arm can be compared.
 pub(crate) fn trade_figure(model: &Model) -> Figure {
     let devices = model.first_devices();
-    let panel = |role: Role, device: &str| {
-        let costs = model.modelled.get(device)?;
+    let dots = |role: Role, device: &str| -> Vec<Dot> {
         let dot = |(arm, _): &(String, String)| {
             let key = (arm.clone(), role);
-            let (_, cost) = costs.get(&key)?.last_key_value()?;
+            let (_, cost) = model.modelled.get(device)?.get(&key)?.last_key_value()?;
             Some((model.arm_class(arm), arm.clone(), *model.write_amplification_of_all.get(&key)?, cost.median))
         };
         let on_device = |(arm, _): &&(String, String)| model.device_of(arm) == Some(device);
-        let dots: Vec<_> = model.arms.iter().filter(on_device).filter_map(dot).collect();
+        model.arms.iter().filter(on_device).filter_map(dot).collect()
+    };
+    let all = devices.iter().flat_map(|device| AGED.iter().map(move |role| (*role, *device)));
+    let drawn: Vec<(Role, &str, Vec<Dot>)> =
+        all.map(|(role, device)| (role, device, dots(role, device))).filter(|(.., dots)| dots.len() > 1).collect();
+    let axis = |is_shown: &dyn Fn(&str) -> bool, value: fn(&Dot) -> f64| {
+        let shown = drawn.iter().filter(|(_, device, _)| is_shown(device)).flat_map(|(.., dots)| dots);
+        Axis::from_zero(shown.map(value).fold(0.0, f64::max))
+    };
+    let x = axis(&|_| true, |dot| dot.2);
+    let panel = |(role, device, dots): &(Role, &str, Vec<Dot>)| {
         let of_device = if devices.len() > 1 { format!(", {}", short(device)) } else { String::new() };
-        let title = format!("{} volume{of_device}", words(role));
+        let title = format!("{} volume{of_device}", words(*role));
         let panel = TradePanel {
             title: title.clone(),
             x_label: "bytes written for each byte of content",
             y_label: format!("seconds per GiB (model, {})", short(device)),
-            dots,
+            dots: dots.clone(),
+            x,
+            y: axis(&|other| other == *device, |dot| dot.3),
         };
-        (panel.dots.len() > 1).then(|| Panel::new(format!("Reading against writing, {title}"), panel))
+        Panel::new(format!("Reading against writing, {title}"), panel)
     };
-    let panels = devices.iter().flat_map(|device| AGED.iter().filter_map(|role| panel(*role, device))).collect();
+    let panels = drawn.iter().map(panel).collect();
     Figure {
         name: "read-against-write".to_owned(),
         title: "Reading against writing".to_owned(),

@@ -188,7 +188,7 @@ fn parts(experiment: &Json, is_drawn: bool) -> Vec<Value> {
     parts
         .map(|part| {
             let mut names = Names::default();
-            let panels: Vec<String> = list(&part["charts"]).map(|chart| panel(chart, &mut names)).collect();
+            let panels: Vec<String> = list(&part["charts"]).map(|chart| panel(part, chart, &mut names)).collect();
             let legend = names.known.iter().map(|(name, class)| {
                 let equal = equal_line(part, name).map(|other| format!(" (equal to “{other}”)")).unwrap_or_default();
                 context! { class, name => format!("{name}{equal}") }
@@ -258,8 +258,8 @@ impl Names {
 }
 
 /// A chart. Lines with the same name have the same colour in all charts.
-fn panel(chart: &Json, names: &mut Names) -> String {
-    let panel = plot(chart, names);
+fn panel(part: &Json, chart: &Json, names: &mut Names) -> String {
+    let panel = plot(part, chart, names);
     format!(
         r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
         escape(&panel.title),
@@ -267,22 +267,35 @@ fn panel(chart: &Json, names: &mut Names) -> String {
     )
 }
 
-fn plot(chart: &Json, names: &mut Names) -> PlotPanel {
+/// The points of a line that can be drawn.
+fn points(line: &Json) -> impl Iterator<Item = (f64, f64, bool)> {
+    list(&line["places"]).filter_map(|place| {
+        let (x, y) = place["x"].as_f64().zip(place["y"].as_f64())?;
+        (x.abs() < 1e12 && y.abs() < 1e12).then_some((x, y, place["unkept"] == true))
+    })
+}
+
+/// The least and the largest x value of the charts of a part that have the x axis of `chart`. Their
+/// panels are beside each other, so they share the axis. `None` without a point.
+fn x_ends(part: &Json, chart: &Json) -> Option<(f64, f64)> {
+    let like = list(&part["charts"]).filter(|other| other["x"] == chart["x"]);
+    let all: Vec<f64> = like.flat_map(|other| list(&other["lines"])).flat_map(points).map(|(x, ..)| x).collect();
+    Some((all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?))
+}
+
+fn plot(part: &Json, chart: &Json, names: &mut Names) -> PlotPanel {
     // A line without points has no entry in the legend.
     let drawn: Vec<&Json> = list(&chart["lines"]).filter(|line| list(&line["places"]).next().is_some()).collect();
     let lines = drawn.iter().enumerate().map(|(at, line)| {
         let name = line["name"].as_str().unwrap_or("–");
         let is_under = drawn[at + 1..].iter().any(|later| later["places"] == line["places"]);
-        let points = list(&line["places"]).filter_map(|place| {
-            let (x, y) = place["x"].as_f64().zip(place["y"].as_f64())?;
-            (x.abs() < 1e12 && y.abs() < 1e12).then_some((x, y, place["unkept"] == true))
-        });
-        PlotLine { class: names.class(name), name: name.to_owned(), is_under, points: points.collect() }
+        PlotLine { class: names.class(name), name: name.to_owned(), is_under, points: points(line).collect() }
     });
     PlotPanel {
         title: signs(&text(&chart["title"])),
         x_label: signs(&text(&chart["x"])),
         y_label: signs(&text(&chart["y"])),
+        x_ends: x_ends(part, chart),
         is_logarithmic: chart["logarithmic"] == true,
         mark: " (did not keep up)",
         lines: lines.collect(),
@@ -296,7 +309,7 @@ pub fn render_reproduction_svg(part: &Json) -> String {
     const MARGIN: f64 = 20.0;
     const HEAD: f64 = 70.0;
     let mut names = Names::default();
-    let panels: Vec<String> = list(&part["charts"]).map(|chart| plot(chart, &mut names).draw()).collect();
+    let panels: Vec<String> = list(&part["charts"]).map(|chart| plot(part, chart, &mut names).draw()).collect();
     let (width, height) = ((PANEL_WIDTH + MARGIN) * panels.len() as f64 + MARGIN, PANEL_HEIGHT + HEAD + MARGIN);
     let title = escape(&format!("{}: {}", text(&part["experiment"]), signs(&text(&part["title"]))));
     let style = light_css(&[include_str!("../assets/curve.css"), include_str!("../assets/reproduction.css")].concat());

@@ -57,6 +57,26 @@ fn reproduction_page_has_every_figure_with_verdict() {
 }
 
 #[test]
+fn charts_with_one_x_label_have_one_x_axis() {
+    let ticks = |svg: &str| -> Vec<Vec<String>> {
+        let of = |panel: &str| {
+            let labels = panel.split("<text class=\"tick\"").filter(|text| text.contains("text-anchor=\"middle\""));
+            labels.map(|text| text.split('>').nth(1).unwrap().split('<').next().unwrap().to_owned()).collect()
+        };
+        svg.split("class=\"panel-title\"").skip(1).map(of).collect()
+    };
+    let mut part = sample::reproduction()["experiments"][0]["parts"][0].clone();
+    for line in part["charts"][1]["lines"].as_array_mut().unwrap() {
+        line["places"].as_array_mut().unwrap().truncate(3);
+    }
+    let one = ticks(&render_reproduction_svg(&part));
+    assert_eq!((one.len(), &one[0]), (2, &one[1]), "{one:?}");
+    part["charts"][1]["x"] = json!("days");
+    let two = ticks(&render_reproduction_svg(&part));
+    assert_ne!(two[0], two[1], "another label is another axis");
+}
+
+#[test]
 fn a_trial_that_was_cut_down_is_told() {
     let mut cut = sample::reproduction();
     cut["scale"]["turnover_percent"] = json!(3);

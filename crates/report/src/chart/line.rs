@@ -33,6 +33,8 @@ const CROSS_STEP: f64 = 8.0;
 const MARK_STEP: f64 = 5.0;
 /// The largest distance of a label from its point without a line between them, px.
 const NEAR: f64 = 5.0;
+/// From the end of the x axis to the last mark, at most, px.
+const BEYOND: f64 = 5.0;
 /// Longer names have small letters.
 const LETTERS: usize = 11;
 
@@ -326,8 +328,8 @@ impl<'p> Place<'p> {
         let (at, count) = beside(&ends, own);
         let step = MARK_STEP.min(self.least_gap / (count as f64 + 1.0));
         let (x, width) = (self.x(point.pulls), (count as f64 - 1.0) * step);
-        // Left of the axis are the numbers of its ticks.
-        (x - width / 2.0).max(LEFT) + at as f64 * step
+        // Left of the axis are the numbers of its ticks, right of it are the names of the lines.
+        (x - width / 2.0).min(self.right() + BEYOND - width).max(LEFT) + at as f64 * step
     }
 
     fn draw_end_labels(&self, svg: &mut String) {
@@ -345,6 +347,14 @@ impl<'p> Place<'p> {
             labels.push((self.y(value), name.to_owned(), r#"class="end-label reference-label""#.to_owned()));
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Two lines of an arm that are near each other share its name, so that names stay near.
+        labels.dedup_by(|later, kept| {
+            let is_one = later.1 == kept.1 && later.0 - kept.0 < LABEL_STEP;
+            if is_one {
+                kept.2 = kept.2.split(" data-role").next().unwrap_or_default().to_owned();
+            }
+            is_one
+        });
         let places =
             spread_out(&labels.iter().map(|label| label.0).collect::<Vec<_>>(), self.frame.top(), self.frame.base());
         for ((wanted, text, class), y) in labels.iter().zip(places) {

@@ -32,6 +32,8 @@ pub(crate) struct PlotPanel {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
+    /// The least and the largest x value of all panels that share the x axis; none of its own axis.
+    pub x_ends: Option<(f64, f64)>,
     pub is_logarithmic: bool,
     /// The text that a tooltip adds to a less certain value.
     pub mark: &'static str,
@@ -76,7 +78,8 @@ impl<'p> Place<'p> {
         let span = |of: fn(&(f64, f64, bool)) -> f64| {
             points().map(of).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
         };
-        let ((left, right), (low, high)) = (span(|point| point.0), span(|point| point.1));
+        let (own, (low, high)) = (span(|point| point.0), span(|point| point.1));
+        let (left, right) = panel.x_ends.unwrap_or(own);
         // A logarithmic axis of a narrow range would have only two ticks.
         let is_wide = low > 0.0 && high >= NARROW * low;
         let y = if panel.is_logarithmic && is_wide { Axis::logarithmic(low, high) } else { Axis::from_zero(high) };
@@ -169,6 +172,7 @@ mod tests {
                 title: String::new(),
                 x_label: String::new(),
                 y_label: "ms".into(),
+                x_ends: None,
                 is_logarithmic: true,
                 mark: "",
                 lines: vec![line],
@@ -190,6 +194,7 @@ mod tests {
                 title: text.clone(),
                 x_label: text.clone(),
                 y_label: text,
+                x_ends: None,
                 is_logarithmic: false,
                 mark: "",
                 lines: vec![line],

@@ -22,6 +22,9 @@ pub(crate) struct TradePanel {
     pub y_label: String,
     /// Class, name, x value, y value.
     pub dots: Vec<(String, String, f64, f64)>,
+    /// The axes, which all panels of a figure share.
+    pub x: Axis,
+    pub y: Axis,
 }
 
 /// Left, top, right, bottom.
@@ -29,8 +32,7 @@ type Box = [f64; 4];
 
 impl Draw for TradePanel {
     fn draw(&self, frame: &Frame) -> String {
-        let most = |of: fn(&(String, String, f64, f64)) -> f64| self.dots.iter().map(of).fold(0.0, f64::max);
-        let (x_axis, y_axis) = (Axis::from_zero(most(|dot| dot.2)), Axis::from_zero(most(|dot| dot.3)));
+        let (x_axis, y_axis) = (self.x, self.y);
         let (top, right, base) = (frame.top(), frame.width - RIGHT, frame.base());
         let x = |value: f64| LEFT + x_axis.position(value) * (right - LEFT);
         let y = |value: f64| base - y_axis.position(value) * (base - top);
@@ -106,7 +108,8 @@ mod tests {
     #[test]
     fn names_of_near_dots_do_not_overlap() {
         let dots = (0..6).map(|at| (format!("arm-{at}"), format!("name {at}"), 2.0 + 0.02 * f64::from(at), 50.0));
-        let panel = TradePanel { title: "t".into(), x_label: "x", y_label: "y".into(), dots: dots.collect() };
+        let (x, y) = (Axis::from_zero(2.1), Axis::from_zero(50.0));
+        let panel = TradePanel { title: "t".into(), x_label: "x", y_label: "y".into(), dots: dots.collect(), x, y };
         let svg = panel.draw(&Frame::PAGE);
         let mut boxes: Vec<Box> = Vec::new();
         for text in svg.split(r#"<text class="end-label"#).skip(1) {

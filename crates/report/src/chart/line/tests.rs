@@ -94,3 +94,22 @@ fn marks_that_would_cover_each_other_are_beside_each_other() {
     let xs = numbers(&svg, r#"<circle class="marker""#, "cx");
     assert!((xs[101] - xs[0]).abs() < xs[1] - xs[0], "{} {}", xs[101] - xs[0], xs[1] - xs[0]);
 }
+
+#[test]
+fn marks_at_the_end_do_not_cover_names() {
+    let near: Vec<Volume> = ROLES_OF_FIVE.iter().map(|role| (*role, &[(0, 5.0), (400, 5.0)][..], &[][..])).collect();
+    let mut panel = panel(&near);
+    for series in &mut panel.series {
+        // Two lines of one arm.
+        series.label = if matches!(series.role, Role::Full | Role::Empty) { "a" } else { "b" }.to_owned();
+    }
+    let svg = panel.draw(&Frame::PAGE);
+    let names = numbers(&svg, "class=\"end-label", "x");
+    let marks =
+        numbers(&svg, "<circle class=\"marker\"", "cx").into_iter().chain(numbers(&svg, "<rect class=\"marker\"", "x"));
+    assert!(marks.fold(0.0, f64::max) + 4.0 <= names[0], "{svg}");
+    assert_eq!(svg.matches(">a</text>").count(), 1, "{svg}");
+    assert_eq!(svg.matches("class=\"end-label").count(), 2, "{svg}");
+}
+
+const ROLES_OF_FIVE: [Role; 5] = [Role::Full, Role::Empty, Role::Unaged, Role::CuredFull, Role::CuredEmpty];
