@@ -1,11 +1,21 @@
 //! The figure of free space: bars of bytes by the size of free extents.
 
-use crate::chart::{Bar, StackPanel};
+use crate::chart::{Bar, ByteUnit, StackPanel};
 use crate::csv::Csv;
-use crate::model::{Model, ROLES, words};
+use crate::model::{Buckets, Model, ROLES, words};
 use crate::panels::{Figure, Legend, Panel, Variant};
 
+/// What counts as free space on Btrfs.
+const OF_BTRFS: &str = " On Btrfs, only free space in block groups for data counts. Space that no block group has, and \
+    space in block groups for metadata, is left out: Btrfs shows less than it has free.";
+
 pub(crate) fn free_space_figure(model: &Model) -> Figure {
+    let total = |buckets: &Vec<(u64, u64)>| -> u64 { buckets.iter().map(|(_, bytes)| bytes).sum() };
+    let most = |checkpoints: &Buckets| checkpoints.values().map(total).max().unwrap_or(0);
+    let unit = ByteUnit::of(model.free_space.values().map(most));
+    let is_btrfs = |(arm, kind): &(String, String)| {
+        kind == "btrfs" && ROLES.iter().any(|role| model.free_space.contains_key(&(arm.clone(), *role)))
+    };
     let draw = |variant: Variant| {
         let of_arms = model.arms.iter().flat_map(|(arm, _)| ROLES.map(|role| (arm.clone(), role)));
         let volumes = of_arms.filter_map(|key| model.free_space.get_key_value(&key));
@@ -23,6 +33,7 @@ pub(crate) fn free_space_figure(model: &Model) -> Figure {
                 x_unit: model.unit.clone(),
                 x_label: model.x_title.clone(),
                 shares: variant == Variant::Shares,
+                unit,
             };
             Panel::new(format!("Free space, {title}"), panel)
         });
@@ -31,10 +42,12 @@ pub(crate) fn free_space_figure(model: &Model) -> Figure {
     Figure {
         name: "free-space".to_owned(),
         title: "Free space by size of free extents".to_owned(),
-        caption:
+        caption: format!(
             "Free bytes at every checkpoint, by the size of the free extents that hold them. Warm colours are small \
-                  extents. Every panel has its own scale."
-                .to_owned(),
+             extents. All panels are in {}, each with its own scale: the title of its y axis names the end.{}",
+            unit.name,
+            if model.arms.iter().any(is_btrfs) { OF_BTRFS } else { "" }
+        ),
         legend: Legend::Sizes,
         csv: free_space_csv(model),
         variants: vec![draw(Variant::Own), draw(Variant::Shares)],

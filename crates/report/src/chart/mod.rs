@@ -23,7 +23,7 @@ pub(crate) use map::{MapPanel, PLACE_COLOURS, colour, hilbert_place};
 pub(crate) use pairs::PairsPanel;
 pub(crate) use plot::{PlotLine, PlotPanel};
 pub(crate) use scale::{Axis, draw_heights, draw_named_heights, label_width, labelled_along, width_of_letters};
-pub(crate) use stack::{Bar, CLASS_NAMES, StackPanel};
+pub(crate) use stack::{Bar, ByteUnit, CLASS_NAMES, StackPanel};
 pub(crate) use storeys::StoreysPanel;
 pub(crate) use trade::TradePanel;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Axis, Draw, Frame, draw_heights, width_of_letters};
-use crate::format::{bytes, count, escape, percent};
+use crate::format::{bytes, count, escape, number, percent};
 
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 12.0;
@@ -56,6 +56,28 @@ pub(crate) struct StackPanel {
     pub x_label: String,
     /// Whether bars show shares of the free space instead of bytes.
     pub shares: bool,
+    /// The unit of bytes of all panels of the figure.
+    pub unit: ByteUnit,
+}
+
+/// A unit of an axis of bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ByteUnit {
+    pub name: &'static str,
+    pub bytes: f64,
+}
+
+impl ByteUnit {
+    /// The unit of panels with these largest values. MiB if a panel has less than a tenth of a GiB,
+    /// unless another one has more MiB than a label of an axis can show.
+    pub(crate) fn of(values: impl Iterator<Item = u64> + Clone) -> Self {
+        const LABEL: u64 = 64 << 30;
+        let (least, most) = (values.clone().min().unwrap_or(0), values.max().unwrap_or(0));
+        match most >= LABEL || (most >= 1 << 30 && least >= (1 << 30) / 10) {
+            true => Self { name: "GiB", bytes: (1u64 << 30) as f64 },
+            false => Self { name: "MiB", bytes: (1u64 << 20) as f64 },
+        }
+    }
 }
 
 impl Draw for StackPanel {
@@ -69,19 +91,17 @@ impl Draw for StackPanel {
 
     fn draw(&self, frame: &Frame) -> String {
         let most = self.bars.iter().map(Bar::total).max().unwrap_or(0) as f64;
-        let (scale, unit) = if self.shares {
-            (1.0, "% of free space")
-        } else if most >= (1u64 << 30) as f64 {
-            ((1u64 << 30) as f64, "GiB free")
-        } else {
-            ((1u64 << 20) as f64, "MiB free")
-        };
+        let scale = self.unit.bytes;
         let y_axis = if self.shares { Axis::from_zero(100.0) } else { Axis::from_zero(most / scale) };
+        let unit = match self.shares {
+            true => "% of free space".to_owned(),
+            false => format!("{} free, axis to {}", self.unit.name, number(y_axis.max)),
+        };
         let (top, right, base) = (frame.top(), frame.width - RIGHT, frame.base());
         let y = |value: f64| base - y_axis.position(value) * (base - top);
         let mut svg = String::new();
         frame.draw_title(&mut svg, &self.title);
-        frame.draw_y_label(&mut svg, unit);
+        frame.draw_y_label(&mut svg, &unit);
         draw_heights(&mut svg, &y_axis, (LEFT, right), Some(0.0), y);
         let slot = (right - LEFT) / self.bars.len().max(1) as f64;
         let width = (slot * 0.82).min(40.0);
@@ -167,11 +187,35 @@ mod tests {
         assert_eq!(bar.class_bytes, [3, 12, 0, 0, 0, 0, 0, 16, 32]);
         assert_eq!(bar.total(), 63);
     }
+
+    #[test]
+    fn small_panel_beside_a_large_one_has_its_unit_and_its_own_scale() {
+        let panel = |bytes: u64, unit: ByteUnit| StackPanel {
+            title: "xfs".to_owned(),
+            bars: vec![Bar::compute(0, &[(4096, bytes)])],
+            x_unit: "pulls".to_owned(),
+            x_label: "git pulls".to_owned(),
+            shares: false,
+            unit,
+        };
+        for (values, large, small) in [
+            ([3 << 30, 40 << 20], "MiB free, axis to 4,000", "MiB free, axis to 40"),
+            ([3 << 30, 512 << 20], "GiB free, axis to 3", "GiB free, axis to 0.5"),
+            ([90 << 30, 512 << 10], "GiB free, axis to 100", "GiB free, axis to 0.0005"),
+        ] {
+            let unit = ByteUnit::of(values.into_iter());
+            for (bytes, expected) in values.into_iter().zip([large, small]) {
+                let svg = panel(bytes, unit).draw(&Frame::PAGE);
+                assert!(svg.contains(&format!(">{expected}<")), "{expected}: {svg}");
+            }
+        }
+    }
+
     #[test]
     fn narrow_panel_labels_its_first_and_last_bar() {
         let bars = [0, 200, 400].map(|pulls| Bar::compute(pulls, &[(4096, 1)])).to_vec();
         let (title, x_unit, x_label) = ("xfs".to_owned(), "pulls".to_owned(), "git pulls".to_owned());
-        let panel = StackPanel { title, bars, x_unit, x_label, shares: false };
+        let panel = StackPanel { title, bars, x_unit, x_label, shares: false, unit: ByteUnit::of([1].into_iter()) };
         let frame = |width| Frame { width, plot: 90.0, has_end_labels: false, has_y_label: true, has_x_axis: true };
         let labels = |width| {
             ["0", "200", "400"].map(|label| panel.draw(&frame(width)).contains(&format!(r#""middle">{label}<"#)))
