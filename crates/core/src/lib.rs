@@ -6,7 +6,7 @@
 //! ```
 //! use senesce_core::{Bytes, Rng, Seed};
 //! let size: Bytes = "5GiB".parse().unwrap();
-//! assert_eq!(size.to_string(), "5.00 GiB");
+//! assert_eq!(size.to_string(), "5 GiB");
 //! let mut a = Rng::for_purpose(Seed(7), "sizes");
 //! let mut b = Rng::for_purpose(Seed(7), "sizes");
 //! assert_eq!(a.below(1000), b.below(1000));

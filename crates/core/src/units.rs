@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::numbers::number;
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -25,15 +27,16 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
+    /// Three significant digits in the largest unit of at least 1: `64 MiB`, `1.38 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n = self.0;
-        let (unit, name) = match n {
-            0..Self::KIB => return f.pad(&format!("{n} B")),
-            Self::KIB..Self::MIB => (Self::KIB, "KiB"),
-            Self::MIB..Self::GIB => (Self::MIB, "MiB"),
-            _ => (Self::GIB, "GiB"),
-        };
-        f.pad(&format!("{:.2} {name}", n as f64 / unit as f64))
+        const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        // From this value on, it is 1 of the next unit after rounding.
+        const NEXT: f64 = 1023.5;
+        let (mut value, mut unit) = (self.0 as f64, 0);
+        while value >= NEXT && unit + 1 < UNITS.len() {
+            (value, unit) = (value / Self::KIB as f64, unit + 1);
+        }
+        f.pad(&format!("{} {}", number(value), UNITS[unit]))
     }
 }
 
@@ -120,6 +123,26 @@ mod tests {
         for text in ["", "k", "1.5g", "-1", "5 bananas", "99999999999t", "18446745TB"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn sizes_have_three_digits_and_the_largest_unit() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (512, "512 B"),
+            (1023, "1,023 B"),
+            (4096, "4 KiB"),
+            (1536, "1.5 KiB"),
+            (1_008_640, "985 KiB"),
+            ((1 << 20) - 1, "1 MiB"),
+            (960 << 20, "960 MiB"),
+            (1_481_763_717, "1.38 GiB"),
+            (16 << 40, "16 TiB"),
+            (u64::MAX, "16 EiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+        assert_eq!(format!("{:>8}", Bytes(64 << 20)), "  64 MiB");
     }
 
     #[test]

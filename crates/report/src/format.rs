@@ -2,7 +2,7 @@
 
 pub(crate) use senesce_core::names::list;
 pub(crate) use senesce_core::numbers::{count, number, score, three_digits as figure};
-use senesce_core::{Printable, TerminalFilter};
+use senesce_core::{Bytes, Printable, TerminalFilter};
 
 /// A duration with three significant digits: below one second as milliseconds.
 pub(crate) fn seconds(value: f64) -> String {
@@ -57,16 +57,9 @@ pub(crate) fn two_digits(value: f64) -> String {
     }
 }
 
-/// Bytes with a binary unit.
+/// Bytes with a binary unit; a dash if the value is no number.
 pub(crate) fn bytes(value: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = value;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{} {}", number(value), units[unit])
+    if value.is_finite() { Bytes(value.round() as u64).to_string() } else { "–".to_owned() }
 }
 
 /// Text for element content and attribute values of pages and figures.

@@ -115,7 +115,7 @@ mod tests {
         let said = describe_filling(&place, 95.0, &space);
         assert_eq!(
             said,
-            "would fill the file system of /srv to 95%: writes up to 250.00 MiB of its 300.00 MiB of free space"
+            "would fill the file system of /srv to 95%: writes up to 250 MiB of its 300 MiB of free space"
         );
         assert!(describe_filling(&place, 50.0, &space).contains("writes up to 0 B of"));
     }

@@ -160,7 +160,7 @@ fn mkfs_refuses_files_with_contents() {
         .refused(2, &["1 drive(s) do not fill RAID groups of 1 data drive(s) and one"]);
     assert!(!lab.path("a").exists() && !lab.path("l").exists());
     let made = mkfs(&all, &["--size", "16MiB"]).good().stdout;
-    assert!(made.contains("a + b + c: 16.00 MiB in 3 drives, one of them parity"), "{made}");
+    assert!(made.contains("a + b + c: 16 MiB in 3 drives, one of them parity"), "{made}");
     check(&lab, &all);
 
     mkfs(&all, &[]).refused(2, &["holds a drive of a garden of senesce; it was not touched"]);
@@ -219,7 +219,7 @@ fn mkfs_refuses_devices_in_use() {
     let made = mkfs(&["--force"]).good().stdout;
     assert!(
         made.contains(
-            "in 4 drives, one of them parity; two copies of the log: both on one device of 4.00 MiB; volume main"
+            "in 4 drives, one of them parity; two copies of the log: both on one device of 4 MiB; volume main"
         ),
         "{made}"
     );

@@ -115,7 +115,7 @@ fn volumes_of_mounted_garden_are_snapshotted_and_cloned() {
     fs::write(lab.path("mnt/5"), "later").unwrap();
     assert!(run(&lab, "fs snapshot list mnt main").starts_with("monday  "));
     assert!(run(&lab, "fs clone g main monday try").contains("a clone of snapshot monday of volume main"));
-    assert!(run(&lab, "fs volume create g home --size 8MiB").contains("volume home, 8.00 MiB"));
+    assert!(run(&lab, "fs volume create g home --size 8MiB").contains("volume home, 8 MiB"));
     assert_eq!(run(&lab, "fs volume list g").lines().count(), 3);
     let done = json(&lab, "fs dedup g main --json");
     assert!(done["whole"] == true && done["newly_shared_blocks"].as_u64().unwrap() > 50, "{done}");

@@ -55,7 +55,7 @@ fn garden() -> Lab {
 
 /// Commands, and a part of what their dry runs print.
 const WOULD: &[(&str, &str)] = &[
-    ("fs volume create g new --size 8MiB", "volume new would be made, 8.00 MiB for "),
+    ("fs volume create g new --size 8MiB", "volume new would be made, 8 MiB for "),
     ("fs volume delete g home", "volume home would be deleted: "),
     ("fs snapshot create g home monday", "snapshot monday of volume home would be made: "),
     ("fs snapshot delete g main monday", "snapshot monday of volume main would be deleted: "),

@@ -241,8 +241,8 @@ fn trace_records_the_reads_of_a_command() {
     let text = lab.run(["trace", "--blkparse", "seeks.txt"]).good().stdout;
     let lines = [
         "  2 runs of adjacent requests, 2.0 blocks each\n",
-        "           size  requests\n      4.00 KiB…         2  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n      8.00 KiB…         1  ▇▇▇▇▇▇▇▇▇▇\n",
-        "           none         1         0  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n      2.00 MiB…         0         1  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n",
+        "           size  requests\n         4 KiB…         2  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n         8 KiB…         1  ▇▇▇▇▇▇▇▇▇▇\n",
+        "           none         1         0  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n         2 MiB…         0         1  ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇\n",
     ];
     for line in lines {
         assert!(text.contains(line), "{line}:\n{text}");
@@ -313,7 +313,7 @@ fn calibration_prints_its_number_of_reads() {
         rows.last().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     // Size, unit, published, model and its error, twice.
-    let (first, large) = (row("64.00 KiB"), row("16.00 MiB"));
+    let (first, large) = (row("64 KiB"), row("16 MiB"));
     assert_eq!((first[2].as_str(), large[2].as_str()), ("18.0", "169.0"), "{curve}");
     let error = |row: &[String]| row[4].trim_end_matches('%').parse::<f64>().unwrap();
     assert!((-49.0..-45.0).contains(&error(&first)) && error(&large).abs() < 2.5, "{curve}");

@@ -235,7 +235,7 @@ fn unusable_logs_are_refused_before_any_write() {
         ("cut", 1, &["cut could not be verified", "in the middle of a frame"]),
         ("text", 2, &["text", "magic number"]),
         ("nothing", 1, &["no step that counts"]),
-        ("large", 2, &["volumes.empty", "has 48.00 MiB, which is too small: its contents need 63.99 MiB"]),
+        ("large", 2, &["volumes.empty", "has 48 MiB, which is too small: its contents need 64 MiB"]),
         ("git.senesce-log", 2, &["repo"]),
     ] {
         lab.plan(&PLAN.replace("build.senesce-log", log).replace("\"96MiB\"", "\"48MiB\""));
@@ -249,7 +249,7 @@ fn unusable_logs_are_refused_before_any_write() {
         assert!(!path("out").exists(), "{log}");
     }
     let age = ["age", "replay:large", "--on", "image:48MiB", "--fs", "ext4", "--dir", ".", "--image", "kept"];
-    lab.run(age).refused(2, &["has 48.00 MiB, which is too small: its contents need 63.99 MiB"]);
+    lab.run(age).refused(2, &["has 48 MiB, which is too small: its contents need 64 MiB"]);
     // Nor does it cost what is on a device.
     let disk = Disk::new(&path("disk"), 48);
     for (workload, code, says) in

@@ -328,7 +328,7 @@ mod tests {
             ("varmail\"", "varmail\"\nscale = 100.0", ": personality.scale: varmail begins with"),
             ("[\"fresh\", \"agrawal\"]", "[]", ": states: is empty"),
             ("name = \"t\"", "name = \"t\"\nruns = 0", ": runs: "),
-            ("512MiB", "1MiB", ": volume.size: is 1.00 MiB"),
+            ("512MiB", "1MiB", ": volume.size: is 1 MiB"),
             ("\"512MiB\"", "\"512MiB\"\ndevice = \"floppy\"", ": volume.device: "),
             ("varmail\"", "varmale\"", "neither built in (varmail, fileserver"),
             ("varmail\"", "varmail\"\nscale = -1.0", ": personality.scale: is -1"),

@@ -150,7 +150,7 @@ mod tests {
         let text = expected.to_string();
         assert_eq!(
             text,
-            "\"no space\" is ahead although 5.00 GiB are free for data: metadata uses 924.00 MiB and can grow by 100.00 MiB"
+            "\"no space\" is ahead although 5 GiB are free for data: metadata uses 924 MiB and can grow by 100 MiB"
         );
         // Another unallocated GiB gives metadata half of it, in two copies.
         assert_eq!(warnings(groups(), 1024), []);
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(few.to_string(), "\"no space\" is ahead although 500 B are free: only 19 of 1000 inodes are free");
         assert_eq!(
             compute_full_warning(49, 1000).map(|warning| warning.to_string()).as_deref(),
-            Some("only 49 B of 1000 B are free")
+            Some("only 49 B of 1,000 B are free")
         );
         assert_eq!(compute_full_warning(50, 1000), None);
     }

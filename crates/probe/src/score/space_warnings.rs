@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(warnings(&[4 << 20], &LIMITS), []);
         assert_eq!(warnings(&[kib(28)], &WarningLimits::default()), [W::Below128Kib { largest_bytes: kib(28) }]);
         let text = warnings(&[kib(28)], &LIMITS)[0].to_string();
-        assert_eq!(text, "the largest free extent, 28.00 KiB, is below an XFS inode chunk of 32.00 KiB");
+        assert_eq!(text, "the largest free extent, 28 KiB, is below an XFS inode chunk of 32 KiB");
     }
 
     proptest! {

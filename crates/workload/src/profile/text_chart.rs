@@ -25,7 +25,7 @@ pub fn draw_profile(profile: &AgingProfile) -> String {
     if let Some(fullness) = profile.fullness {
         let _ = writeln!(text, "fullness: {:.1}%", fullness * 100.0);
     }
-    let sizes: Vec<String> = profile.size.values.iter().map(|&bytes| size_label(bytes)).collect();
+    let sizes: Vec<String> = profile.size.values.iter().map(|&bytes| Bytes(bytes).to_string()).collect();
     let prefix = if profile.size.meaning == SizeMeaning::UpperBound { "up to " } else { "" };
     bars(&mut text, &format!("file size ({})", profile.size.meaning.as_str()), prefix, &sizes, &profile.size.fractions);
     let depths: Vec<String> = profile.depth.values.iter().map(u64::to_string).collect();
@@ -84,20 +84,6 @@ fn bar(columns: f64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (columns * 8.0).round() as usize;
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
-}
-
-fn size_label(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        0..1024 => return format!("{bytes} B"),
-        1024..0x10_0000 => (1024, "KiB"),
-        0x10_0000..0x4000_0000 => (Bytes::MIB, "MiB"),
-        _ => (Bytes::GIB, "GiB"),
-    };
-    if bytes.is_multiple_of(unit) {
-        format!("{} {name}", bytes / unit)
-    } else {
-        format!("{:.1} {name}", bytes as f64 / unit as f64)
-    }
 }
 
 fn age_label(seconds: f64) -> String {

@@ -167,7 +167,7 @@ fn many_repetitions_keep_a_volume_full() {
 fn a_too_small_volume_is_refused_first() {
     let records = recording(6, 8192);
     let error = run(&mut workload(&records, options(4, 2, 2), 60_000).unwrap(), Some(59_000)).err().unwrap();
-    assert!(error.to_string().contains("58.59 KiB at their peak"), "{error}");
+    assert!(error.to_string().contains("58.6 KiB at their peak"), "{error}");
     // Without a known need, the error comes when nothing is left to remove.
     let error = run(&mut workload(&records, options(4, 2, 2), 0).unwrap(), Some(40_960)).err().unwrap();
     assert!(matches!(error, WorkloadError::VolumeTooSmall { .. }), "{error}");

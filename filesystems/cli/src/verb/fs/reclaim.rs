@@ -8,20 +8,25 @@ use serde_json::Value;
 
 /// Prints `would` and the space that a change would free.
 pub fn print_reclaimable(would: &str, deleted: &Deleted) {
-    let &Deleted { free_bytes_before, free_bytes, .. } = deleted;
-    println!("{would}: {} free then, {} now; nothing was changed", Bytes(free_bytes), Bytes(free_bytes_before));
+    println!("{would}: {} then; nothing was changed", tell_space(deleted));
+}
+
+/// The free space, and the change. Two sizes of free space can differ by less than their digits.
+fn tell_space(&Deleted { free_bytes_before: before, free_bytes: free, .. }: &Deleted) -> String {
+    let (change, how) = (Bytes(free.abs_diff(before)), if free < before { "less" } else { "more" });
+    format!("{} free, {change} {how} than before", Bytes(free))
 }
 
 /// Prints `document` if there is one. Otherwise prints `line` and the space before and now.
 ///
 /// Errors: a signal ended the work; later consistency points do the rest.
 pub fn print_reclaimed(deleted: &Deleted, document: Option<Value>, line: &str) -> Result<()> {
-    let &Deleted { free_bytes_before, free_bytes, map_blocks_left } = deleted;
+    let map_blocks_left = deleted.map_blocks_left;
     if let Some(document) = document {
         println!("{document}");
     } else {
         println!("{line}");
-        println!("  {} free, {} before", Bytes(free_bytes), Bytes(free_bytes_before));
+        println!("  {}", tell_space(deleted));
         if map_blocks_left > 0 {
             println!("  {map_blocks_left} blocks of maps are not processed yet; later consistency points do that");
         }
