@@ -1,12 +1,14 @@
-//! Fits results to the width of a terminal: tables lose their last columns, paths their middle,
-//! sentences wrap. Rows are stacked if a table would lose all its figures.
+//! Fits results to the width of a terminal: tables lose columns, paths their middle, sentences wrap.
+//! [`table`] has the rules of tables.
+
+mod table;
 
 use std::{io::IsTerminal, os::fd::AsFd};
 
+use self::table::push_table;
+
 /// A table has at least this number of columns; other lines are sentences.
 const LEAST_COLUMNS: usize = 3;
-/// The shortest form of a path, in letters. With less space, its column is left out.
-const LEAST_PATH: usize = 16;
 /// The narrowest width that is fitted to.
 const LEAST_WIDTH: usize = 40;
 
@@ -59,7 +61,7 @@ pub fn fit_message(text: &str) -> String {
 }
 
 /// Fits a text to a number of columns. Lines that fit stay as they are.
-pub(crate) fn fit_to(text: &str, columns: usize) -> String {
+pub fn fit_to(text: &str, columns: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut fitted = String::new();
     let mut at = 0;
@@ -107,8 +109,9 @@ fn table_at(lines: &[&str]) -> usize {
         let all = common_columns(&rows[..end]);
         // Two blanks in a path make a column without a head.
         let now = all.iter().filter(|column| !cell(&rows[0], **column).is_empty()).count();
-        // A further row of the table never reduces the number of columns; a sentence below does.
-        if all.len() < LEAST_COLUMNS || (count != usize::MAX && now < count) {
+        // A further row of the table never reduces the number of columns; a sentence below does. One
+        // column may lack a head. A sentence above a table has no heads.
+        if all.len() < LEAST_COLUMNS || now + 1 < LEAST_COLUMNS || (count != usize::MAX && now < count) {
             break;
         }
         (length, count) = (end, now);
@@ -116,94 +119,9 @@ fn table_at(lines: &[&str]) -> usize {
     length
 }
 
-/// Shortens the column `path` so that the line fits `columns`, if at least [`LEAST_PATH`] letters
-/// are left for it.
-fn shorten_paths(rows: &mut [Vec<char>], all: &[(usize, usize)], columns: usize) {
-    let is_path = |(start, _): &&(usize, usize)| {
-        rows.iter().any(|row| row.get(*start..*start + 4).is_some_and(|name| name == ['p', 'a', 't', 'h']))
-    };
-    let Some(&(start, end)) = all.iter().find(is_path) else { return };
-    let room = columns.saturating_sub(start);
-    if end <= columns || room < LEAST_PATH {
-        return;
-    }
-    for row in rows {
-        let rest: Vec<char> = row.drain(end.min(row.len())..).collect();
-        let letters = row[start.min(row.len())..].iter().rposition(|letter| *letter != ' ').map_or(0, |last| last + 1);
-        if letters > room {
-            let tail = room - room / 3 - 1;
-            row.truncate(start + letters);
-            row.splice(start + room / 3..start + letters - tail, ['…']);
-        }
-        row.resize(start + room, ' ');
-        row.extend(rest);
-    }
-}
-
-/// Adds a table with its first columns that fit, and the number of the others.
-fn push_table(fitted: &mut String, lines: &[&str], columns: usize) {
-    let mut rows: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
-    let unshortened = common_columns(&rows);
-    shorten_paths(&mut rows, &unshortened, columns);
-    let all = common_columns(&rows);
-    let shown = all.iter().take_while(|(_, end)| *end <= columns).count().max(1);
-    let first_figure = all.iter().position(|column| is_figure(&rows, *column));
-    if let Some(first) = first_figure.filter(|first| *first >= shown) {
-        return push_stacked(fitted, &rows, (&all, first), columns);
-    }
-    let end = all[shown - 1].1;
-    for row in &rows {
-        let cut: String = if shown == all.len() { row.iter().collect() } else { row.iter().take(end).collect() };
-        fitted.push_str(cut.trim_end());
-        fitted.push('\n');
-    }
-    if shown < all.len() {
-        let head = &rows[0];
-        let names: Vec<String> =
-            all[shown..].iter().map(|column| cell(head, *column)).filter(|name| !name.is_empty()).collect();
-        wrap(fitted, &format!("(columns not shown: {})", names.join(", ")), columns);
-    }
-}
-
 /// The text of a row in a column.
 fn cell(row: &[char], (start, end): (usize, usize)) -> String {
     row.iter().take(end).skip(start).collect::<String>().trim().to_owned()
-}
-
-/// Whether a row is a rule below the heads.
-fn is_rule(row: &[char]) -> bool {
-    row.iter().all(|letter| matches!(letter, '-' | ' '))
-}
-
-/// Whether a column holds figures below its head: each cell starts with a digit or a sign, or is
-/// empty.
-fn is_figure(rows: &[Vec<char>], column: (usize, usize)) -> bool {
-    let cells = || rows.iter().skip(1).filter(|row| !is_rule(row)).map(|row| cell(row, column));
-    let is_number = |cell: &String| {
-        cell.chars().find(|letter| !matches!(letter, '-' | '−' | '+' | '~')).is_some_and(|first| first.is_ascii_digit())
-    };
-    cells().any(|cell| is_number(&cell)) && cells().all(|cell| matches!(cell.as_str(), "" | "–") || is_number(&cell))
-}
-
-/// Adds each row of a table as lines: its texts before the first figure, then all other cells with
-/// their heads.
-fn push_stacked(fitted: &mut String, rows: &[Vec<char>], (all, first): (&[(usize, usize)], usize), columns: usize) {
-    /// Stands for a blank at which no line breaks.
-    const JOINED: char = '\u{1}';
-    for row in rows.iter().skip(1).filter(|row| !is_rule(row)) {
-        let names: Vec<String> = all[..first].iter().map(|column| cell(row, *column)).collect();
-        wrap(fitted, &names.join("  "), columns);
-        let pair = |column: &(usize, usize)| {
-            let (head, cell) = (cell(&rows[0], *column), cell(row, *column));
-            let pair = format!("{head} {cell}");
-            let fits = pair.chars().count() + 3 <= columns;
-            (!cell.is_empty()).then(|| if fits { pair.replace(' ', &JOINED.to_string()) } else { pair })
-        };
-        let pairs: Vec<String> = all[first..].iter().filter_map(pair).collect();
-        let mut lines = String::new();
-        wrap(&mut lines, &format!("  {}", pairs.join(", ")), columns);
-        fitted.push_str(&lines.replace(JOINED, " "));
-    }
 }
 
 /// Adds a line, broken at blanks; further lines keep its indentation, and two blanks more.
@@ -302,6 +220,43 @@ xfs-senesce.mail.hdd-7200.s1  roomy  senesce
         assert!(narrow.contains("  before 9.25 s, after 5.75 s, took –\n"), "{narrow}");
         // One figure that fits is better than none, and the others are named.
         assert!(fit_to(table, 64).contains("(columns not shown: after, took)\n"), "{}", fit_to(table, 64));
+    }
+
+    /// A table of `show` and one of `garden reproduce`, and their decisive cells.
+    const DECIDED: [(&str, &[&str]); 2] = [
+        (
+            "\
+arm            volume  model slowdown  first model s/GiB  last model s/GiB  last / first  wall slowdown  wall s/GiB
+-------------  ------  --------------  -----------------  ----------------  ------------  -------------  ----------
+ext4-e4defrag  full             11.9×               7.10              40.2         5.66×           1.2×        1.35
+btrfs          empty             1.5×               6.20              9.30         1.50×           1.1×        1.25
+",
+            &["11.9×", "40.2", "5.66×", "1.5×", "9.30", "1.50×", "ext4-e4defrag", "btrfs"],
+        ),
+        (
+            "     figure                                              published               ours   ratio  verdict         part
+     write chain without cleaning at the end             converges to 1          2.27   2.27   direction only  time
+     parity reads of the SSDs without, over those with   a marked improvement    2.37          direction only  time
+",
+            &["converges", "2.27", "2.37", "direction", "parity", "chain"],
+        ),
+    ];
+
+    #[test]
+    fn decisive_columns_stay_at_every_width() {
+        for ((table, decisive), columns) in DECIDED.into_iter().flat_map(|case| [40, 60, 80, 100].map(|at| (case, at)))
+        {
+            let fitted = fit_to(table, columns);
+            assert!(fitted.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{fitted}");
+            for part in decisive {
+                assert!(fitted.contains(part), "{part} at {columns}:\n{fitted}");
+            }
+        }
+        // The heads wrap before a decisive column is lost, and optional columns are lost first.
+        let fitted = fit_to(DECIDED[0].0, 60);
+        assert!(fitted.contains("(columns not shown: wall slowdown, wall s/GiB)\n"), "{fitted}");
+        let fitted = fit_to(DECIDED[1].0, 80);
+        assert!(fitted.contains("(columns not shown: part)"), "{fitted}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod verb;
 
 pub use args::{GardeningArg, SchemaOf};
 pub use engines::{Beside, Engines, HANDED_OVER, VERSION, choose};
-pub use fit::fit;
+pub use fit::{fit, fit_to};
 pub use program::{run_handed_over, run_program};
 pub use verb::{
     fresh::check_new, guest::trust_owners, home::with_home, output::check_output_directory, run::registry_dir,

@@ -1,6 +1,7 @@
 //! All experiments with their results, for the screen, as JSON and for the page.
 
 use schemars::JsonSchema;
+use senesce_core::names::list;
 use senesce_timed::published::{PUBLISHED, Part, Published, Record, ShownFigure, Tally};
 use senesce_trials::{Fact, Scale, Verdict};
 use serde::Serialize;
@@ -10,6 +11,9 @@ use super::{
     kept::{Ran, RunPart, tell_scale},
 };
 use crate::{table::render_table, version};
+
+/// The reason why an experiment without results is not run.
+const NOT_REQUESTED: &str = "Not requested.";
 
 /// The table.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -140,7 +144,7 @@ impl Reproduction {
 fn explain(published: &Published, is_wanted: bool, failures: &[(Part, String)]) -> String {
     let mut said = Vec::new();
     if !is_wanted {
-        said.push("Not requested.".to_owned());
+        said.push(NOT_REQUESTED.to_owned());
     }
     let failed = failures.iter().filter(|(part, _)| part.experiment() == published.name);
     let mut failed: Vec<String> =
@@ -159,7 +163,8 @@ pub fn render(table: &Reproduction) -> String {
     );
     let smoke = smoke_test(table.scale);
     smoke.iter().for_each(|smoke| text.push_str(&format!("{smoke}\n")));
-    for Row { name, setup, status, tally, why, parts, paper } in &table.experiments {
+    let is_shown = |row: &&Row| row.why != NOT_REQUESTED;
+    for Row { name, setup, status, tally, why, parts, paper } in table.experiments.iter().filter(is_shown) {
         let mark = if *status == "run" && smoke.is_none() { tell_tally(tally) } else { (*status).to_owned() };
         text.push_str(&format!("\n{name}  {mark}: {setup}\n     published: {paper}\n"));
         if !why.is_empty() {
@@ -167,16 +172,15 @@ pub fn render(table: &Reproduction) -> String {
         }
         let lines: Vec<Vec<String>> = parts
             .iter()
-            .flat_map(|Shown { record, .. }| record.figures.iter().map(|figure| line(figure, &record.kind)))
-            .map(|mut line| {
-                // The last column is the verdict.
-                line.truncate(line.len() - usize::from(smoke.is_some()));
-                line
+            .flat_map(|Shown { record, .. }| {
+                record.figures.iter().map(|figure| line(figure, &record.kind, smoke.is_none()))
             })
             .collect();
-        let heading = ["", "figure", "", "published", "section", "ours", "ratio", ""].map(str::to_owned).to_vec();
+        // A narrow terminal shows the first columns.
+        let verdict = if smoke.is_none() { "verdict" } else { "" };
+        let heading = ["", "figure", "published", "ours", "ratio", verdict, "part", "section"];
         if !lines.is_empty() {
-            text.push_str(&render_table(&[vec![heading], lines].concat()));
+            text.push_str(&render_table(&[vec![heading.map(str::to_owned).to_vec()], lines].concat()));
         }
         for ShownFigure { name, cause, fitted, verdict, .. } in parts.iter().flat_map(|part| &part.record.figures) {
             let verdict = verdict.map_or("", Verdict::words);
@@ -187,6 +191,10 @@ pub fn render(table: &Reproduction) -> String {
         for note in parts.iter().flat_map(|part| &part.record.notes) {
             text.push_str(&format!("     note: {note}\n"));
         }
+    }
+    let unasked: Vec<bool> = table.experiments.iter().map(|row| row.why == NOT_REQUESTED).collect();
+    if unasked.contains(&true) {
+        text.push_str(&format!("\n{} not requested.\n", list(&name_ranges(&unasked, |at| table.experiments[at].name))));
     }
     let parts = || table.experiments.iter().flat_map(|row| &row.parts);
     text.push_str(&print_circumstances(&table.common, &table.senesce_build, parts()));
@@ -214,11 +222,92 @@ fn tell_tally(tally: &Tally) -> String {
     }
 }
 
-fn line(figure: &ShownFigure, kind: &str) -> Vec<String> {
+/// The names of the marked places. Three or more in a row are a range: `E3 to E14`.
+fn name_ranges<'n>(marked: &[bool], name: impl Fn(usize) -> &'n str) -> Vec<String> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for at in (0..marked.len()).filter(|at| marked[*at]) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == at => *last = at,
+            _ => ranges.push((at, at)),
+        }
+    }
+    let names = ranges.into_iter().flat_map(|(first, last)| match last - first {
+        0 => vec![name(first).to_owned()],
+        1 => vec![name(first).to_owned(), name(last).to_owned()],
+        _ => vec![format!("{} to {}", name(first), name(last))],
+    });
+    names.collect()
+}
+
+fn line(figure: &ShownFigure, kind: &str, has_verdict: bool) -> Vec<String> {
     let ShownFigure { name, paper, section, ours, ratio, verdict, fitted, .. } = figure;
     let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-    let verdict = verdict.map_or("", Verdict::words);
-    let verdict = if fitted.is_some() { format!("{verdict} (fitted)") } else { verdict.to_owned() };
-    let words = ["   ", name, kind, paper, section, ours].map(str::to_owned);
-    words.into_iter().chain([ratio, verdict]).collect()
+    let verdict = verdict.filter(|_| has_verdict).map_or("", Verdict::words);
+    let verdict = if fitted.is_some() && has_verdict { format!("{verdict} (fitted)") } else { verdict.to_owned() };
+    ["   ", name, paper, ours, &ratio, &verdict, kind, section].map(str::to_owned).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use senesce_cli::fit_to;
+    use senesce_timed::published::FigureLine;
+
+    use super::*;
+
+    #[test]
+    fn consecutive_experiments_are_a_range() {
+        let of = |marks: &str| {
+            let marked: Vec<bool> = marks.chars().map(|mark| mark == 'x').collect();
+            list(&name_ranges(&marked, |at| PUBLISHED[at].name))
+        };
+        let found = ["..xxxxxxxxxxxx", "xx....x.......", "x.............", "xxx.xxx......x"].map(of);
+        assert_eq!(found, ["E3 to E14", "E1, E2 and E7", "E1", "E1 to E3, E5 to E7 and E14"]);
+    }
+
+    /// The table of the kept figures of some experiments.
+    fn kept(names: &[&str]) -> Reproduction {
+        let scale = Scale::EIGHTH;
+        let lines = FigureLine::read_all(include_str!("../../../../../golden/reproduction-eighth.tsv")).unwrap();
+        let wanted: Vec<&Published> = PUBLISHED.iter().filter(|published| names.contains(&published.name)).collect();
+        let part = |part: Part| {
+            let is_of = |line: &&FigureLine| line.experiment == part.experiment() && line.kind == part.kind();
+            let record = Record {
+                experiment: part.experiment(),
+                kind: part.kind().to_owned(),
+                title: part.title().to_owned(),
+                scale,
+                figures: lines.iter().filter(is_of).map(|line| line.figure.clone()).collect(),
+                notes: Vec::new(),
+                circumstances: Vec::new(),
+                charts: Vec::new(),
+            };
+            let (ended, host) = ("2026-11-30 20:00:00 UTC".to_owned(), "2 x a processor".to_owned());
+            let ran = Ran { part: part.to_string(), ended, processor_seconds: 1.0, wall_seconds: 1.0, jobs: 1, host };
+            RunPart { record, ran }
+        };
+        let records = wanted.iter().flat_map(|published| published.parts()).map(part).collect();
+        let made = Made { build: "0".repeat(64), at: "2026-11-30 20:00:01 UTC".to_owned() };
+        Reproduction::new(made, scale, &wanted, records, &[])
+    }
+
+    #[test]
+    fn decisive_cells_are_shown_at_every_width() {
+        let names = ["E3", "E5", "E10"];
+        let table = kept(&names);
+        for columns in [60, 80, 100] {
+            let shown = fit_to(&render(&table), columns);
+            let too_long = |line: &&str| line.chars().count() > columns && !line.contains(&table.senesce_build);
+            assert_eq!(shown.lines().find(too_long), None, "{columns}:\n{shown}");
+            assert!(shown.contains("\nE1, E2, E4, E6 to E9 and E11 to E14 not requested.\n"), "{shown}");
+            let words: Vec<&str> = shown.split(|letter: char| letter.is_whitespace() || letter == ',').collect();
+            for figure in table.records().flat_map(|record| &record.figures) {
+                let [_, _, published, ours, ratio, verdict, ..] = &line(figure, "", true)[..] else { unreachable!() };
+                for word in [published, ours, ratio, verdict].into_iter().flat_map(|cell| cell.split_whitespace()) {
+                    let word = word.trim_end_matches(',');
+                    assert!(words.contains(&word), "{word} of {} at {columns}:\n{shown}", figure.name);
+                }
+            }
+            assert_eq!(names.map(|name| shown.matches(&format!("\n{name} ")).count()), [1; 3], "{shown}");
+        }
+    }
 }
