@@ -15,7 +15,7 @@ use senesce_core::{
 use senesce_store::{CellKey, CellRow, Results, Role};
 use serde::Serialize;
 
-use super::Row;
+use super::{Row, names::short};
 use crate::{args::SelectArgs, exit::usage, verb::bench::Pattern};
 
 /// The origin of a figure's values, which decides how they are compared.
@@ -61,8 +61,9 @@ impl FromStr for FigurePattern {
 }
 
 impl FigurePattern {
+    /// Whether the name of a figure, or the short name that a terminal shows, matches.
     pub(in crate::verb) fn is_match(&self, figure: &str) -> bool {
-        self.0.is_match(&figure.to_lowercase())
+        [figure, &short(figure)].iter().any(|name| self.0.is_match(&name.to_lowercase()))
     }
 }
 
@@ -378,6 +379,7 @@ mod tests {
         assert!(is_match("^(grep|layout)", "layout score") && is_match("GREP", "grep s/GiB"));
         assert!(is_match(r"\D\.\d", "x.2") && !is_match(r"\D\.\d", "7.2"));
         assert!(!is_match("^score", "layout score"));
+        assert!(is_match("^hdd 7.2k s/", "model: HDD 7.2K (extents) s/GiB"));
         assert!("(".parse::<FigurePattern>().is_err());
     }
 

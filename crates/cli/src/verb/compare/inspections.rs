@@ -18,6 +18,7 @@ use super::{
     super::inspections::{Inspected, read_inspections, shorten},
     Row,
     figures::{FREE_EXTENTS, Kind, LAYOUT_SCORE, Missing, SLOWDOWN},
+    names::first_of,
     unlike::Unlike,
 };
 use crate::{args::CompareArgs, exit::usage};
@@ -173,6 +174,8 @@ pub(super) struct Compared {
     pub(super) unlike: Vec<Unlike>,
     /// The sides that lack entries of their trees.
     pub(super) missing: Vec<Missing>,
+    /// The figure that comes first: that of the first device.
+    pub(super) headline: Option<String>,
 }
 
 /// Compares two inspections.
@@ -217,7 +220,9 @@ pub(super) fn compare_inspections(args: &CompareArgs) -> Result<Compared> {
         .map(|((group, key, of_a), (_, _, of_b))| Unlike::of_both(group, key, (shorten(&of_a), shorten(&of_b))))
         .collect();
     let missing = [("A", &a), ("B", &b)].into_iter().filter_map(|(name, document)| document.unread(name));
-    Ok(Compared { rows, unlike, missing: missing.collect() })
+    let missing = missing.collect();
+    let headline = a.costs.iter().find_map(|cost| first_of(&rows, Some(&cost.device)));
+    Ok(Compared { rows, unlike, missing, headline })
 }
 
 /// Errors: an option is given that has an effect on runs or trees only.

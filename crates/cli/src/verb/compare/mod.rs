@@ -4,6 +4,7 @@ mod conclusion;
 pub(super) mod figures;
 pub(super) mod gate;
 mod inspections;
+mod names;
 mod trees;
 pub(super) mod unfinished;
 pub(super) mod unlike;
@@ -22,12 +23,13 @@ use serde::Serialize;
 pub use figures::FigurePattern;
 
 use self::{
-    conclusion::{conclude, select},
+    conclusion::{conclude, order, select},
     figures::{
         Kind, Missing, SLOWDOWN, add_slowdowns, collect_figures, compare_figures, find_last_common, find_missing,
     },
     gate::{Gate, Scope, judge},
     inspections::compare_inspections,
+    names::{find_headline, shown as shown_name},
     trees::compare_trees,
     unfinished::{add_unfinished, find_unfinished, unfinished_notes},
     unlike::{Unlike, compute_unlike},
@@ -113,6 +115,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         })?;
     }
     let (mut unlike, mut missing, mut notes_above) = (Vec::new(), Vec::new(), Vec::new());
+    let mut headline = None;
     let mut rows = match (is_run(&args.a), is_run(&args.b)) {
         (true, true) => {
             let other_workloads = find_other_workloads(&args)?;
@@ -133,12 +136,13 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             );
             notes_above.extend(unfinished_notes(&unfinished));
             add_unfinished(&mut missing, unfinished);
+            headline = find_headline(&rows, &a);
             rows
         }
         (false, false) if args.a.is_dir() && args.b.is_dir() => compare_trees(&args)?,
         (false, false) if !args.a.is_dir() && !args.b.is_dir() => {
             let compared = compare_inspections(&args)?;
-            (unlike, missing) = (compared.unlike, compared.missing);
+            (unlike, missing, headline) = (compared.unlike, compared.missing, compared.headline);
             notes_above.extend(missing.iter().map(Missing::sentence));
             compared.rows
         }
@@ -175,11 +179,12 @@ pub fn compare(args: CompareArgs) -> Result<()> {
             // Any other outcome is an error, whose message is the last line.
             let passed = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass);
             let passed = passed.map_or(String::new(), |gate| format!("{}\n", gate.text));
-            let (shown, left_out) = select(&rows);
+            let (mut shown, left_out) = select(&rows);
+            order(&mut shown, headline.as_deref());
             // A note above has the missing parts of inspections.
             missing.retain(|missing| !notes_above.contains(&missing.sentence()));
             let notes = notes(&rows, &shown, &missing, &unlike, &args);
-            let parts = [passed, conclude(&rows), table(&shown, left_out), notes];
+            let parts = [passed, conclude(&rows, headline.as_deref()), table(&shown, left_out, &rows), notes];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             print!("{}", fit(&parts.join("\n")));
         }
@@ -258,12 +263,12 @@ fn notes(rows: &[Row], shown: &[&Row], missing: &[Missing], unlike: &[Unlike], a
 }
 
 /// The table. The decisive columns are first, because a narrow terminal shows the first ones.
-fn table(shown: &[&Row], left_out: usize) -> String {
+fn table(shown: &[&Row], left_out: usize, rows: &[Row]) -> String {
     let heading = ["B/A", "gate", "volume", "figure", "A", "B", "95% interval", "p", "outliers"];
     if shown.is_empty() {
         return String::new();
     }
-    let mut lines: Vec<Vec<String>> = shown.iter().map(|row| line(row)).collect();
+    let mut lines: Vec<Vec<String>> = shown.iter().map(|row| line(row, shown_name(&row.figure, rows))).collect();
     // An empty column has no heading, and is left out.
     let is_filled = |column: usize| lines.iter().any(|line| line.get(column).is_some_and(|cell| !cell.is_empty()));
     let heading =
@@ -280,7 +285,7 @@ fn table(shown: &[&Row], left_out: usize) -> String {
     render_table(&lines) + &end
 }
 
-fn line(row: &Row) -> Vec<String> {
+fn line(row: &Row, figure: String) -> Vec<String> {
     let is_measured = row.kind == Kind::Measured;
     let side = |figures: &[f64]| {
         let median = senesce_core::statistics::compute_median(figures).unwrap_or(f64::NAN);
@@ -290,7 +295,7 @@ fn line(row: &Row) -> Vec<String> {
         }
     };
     let of_row = |ratio: String, interval: String, p: String| {
-        let names = [ratio, tell_outcome(row), row.of.join(" "), row.figure.clone()];
+        let names = [ratio, tell_outcome(row), row.of.join(" "), figure.clone()];
         let figures = [side(&row.figures_a), side(&row.figures_b), interval, p];
         names.into_iter().chain(figures).collect::<Vec<_>>()
     };
@@ -329,30 +334,62 @@ mod tests {
     use super::*;
     use crate::fit::fit_to;
 
-    #[test]
-    fn narrow_terminals_show_ratio_and_gate() {
-        let row = |outcome| Row {
-            of: ["btrfs", "unaged", "1000"].map(str::to_owned).to_vec(),
-            figure: "model: HDD 7.2K (virtual-time) requests".to_owned(),
+    fn row(of: &[&str], figure: &str, (a, b): (f64, f64), outcome: Option<Outcome>) -> Row {
+        Row {
+            of: of.iter().map(|word| (*word).to_owned()).collect(),
+            figure: figure.to_owned(),
             kind: Kind::Modelled,
             more_is_better: false,
-            figures_a: vec![12474.0],
-            figures_b: vec![13097.0],
-            comparison: compute_comparison(&[12474.0], &[13097.0], Seed(1)),
+            figures_a: vec![a],
+            figures_b: vec![b],
+            comparison: compute_comparison(&[a], &[b], Seed(1)),
             outcome,
             judgement: None,
-        };
-        let rows = [row(Some(Outcome::Fail)), row(Some(Outcome::Pass))];
-        let wide = table(&[&rows[0], &rows[1]], 0);
-        assert!(wide.contains("12,474") && !wide.contains("outliers"), "{wide}");
-        assert!(!table(&[&row(None)], 0).contains("gate"));
-        let zero = Row { figures_a: vec![0.0], comparison: None, ..row(None) };
-        assert!(table(&[&zero], 0).contains("A is 0"));
-        for columns in [60, 80] {
-            let narrow = fit_to(&wide, columns);
-            for part in ["gate", "FAIL", "1.050", "btrfs unaged 1000"] {
-                assert!(narrow.contains(part), "{narrow}");
+        }
+    }
+
+    #[test]
+    fn empty_columns_have_no_head() {
+        let row = |a, outcome| row(&["btrfs", "unaged", "1000"], "layout score", (a, 13097.0), outcome);
+        let wide = table(&[&row(12474.0, Some(Outcome::Fail))], 0, &[]);
+        assert!(wide.contains("12,474") && wide.contains("gate") && !wide.contains("outliers"), "{wide}");
+        assert!(!table(&[&row(12474.0, None)], 0, &[]).contains("gate"));
+        assert!(table(&[&row(0.0, None)], 0, &[]).contains("A is 0"));
+    }
+
+    #[test]
+    fn narrow_terminals_show_volume_figure_both_sides_and_ratio() {
+        let volumes: [&[&str]; 3] = [&["ext4", "full", "40"], &["btrfs", "unaged", "1000"], &["tree"]];
+        let figures = [
+            ("model: HDD 7.2K (virtual-time) requests", "HDD 7.2K requests"),
+            ("model: SATA SSD (extents) slowdown", "SATA SSD slowdown"),
+            ("share of files with the next file adjacent", "share of files with the next file adjacent"),
+        ];
+        for (volume, outcome) in volumes.into_iter().flat_map(|of| [(of, None), (of, Some(Outcome::Fail))]) {
+            let rows: Vec<Row> =
+                figures.iter().map(|(figure, _)| row(volume, figure, (12474.0, 13097.0), outcome)).collect();
+            let wide = table(&rows.iter().collect::<Vec<_>>(), 0, &rows);
+            for columns in [60, 80, 100] {
+                let narrow = fit_to(&wide, columns);
+                assert!(narrow.lines().all(|line| line.chars().count() <= columns), "{columns}:\n{narrow}");
+                for part in ["12,474", "13,097", "1.050"] {
+                    assert_eq!(narrow.matches(part).count(), figures.len(), "{part} at {columns}:\n{narrow}");
+                }
+                assert_eq!(narrow.contains("FAIL"), outcome.is_some(), "{narrow}");
+                // A name may be on several lines, beside others.
+                for word in volume.iter().copied().chain(figures.iter().flat_map(|(_, name)| name.split(' '))) {
+                    assert!(narrow.split_whitespace().any(|found| found == word), "{word} at {columns}:\n{narrow}");
+                }
+                assert!(!narrow.contains("model: ") && !narrow.contains("virtual-time"), "{narrow}");
             }
         }
+    }
+
+    #[test]
+    fn figures_of_two_methods_keep_their_method() {
+        let figures = ["model: HDD (extents) s/GiB", "model: HDD (trace) s/GiB"];
+        let rows = figures.map(|figure| row(&["ext4", "full", "40"], figure, (1.0, 2.0), None));
+        let shown = table(&[&rows[0], &rows[1]], 0, &rows);
+        assert!(shown.contains("HDD (extents) s/GiB") && shown.contains("HDD (trace) s/GiB"), "{shown}");
     }
 }
