@@ -64,6 +64,12 @@ pub fn render_suite(results: &Json, options: &SuiteOptions) -> Result<String, Er
     render_page("suite.html", include_str!("../assets/suite.html"), context)
 }
 
+/// The sentences with which the page of a suite begins; the first is its headline. In: as for
+/// [`render_suite`].
+pub fn suite_headline(results: &Json) -> Vec<String> {
+    Page::read(results).verdicts()
+}
+
 fn text(value: &Json) -> String {
     value.as_str().unwrap_or("–").to_owned()
 }

@@ -3,7 +3,7 @@
 #[path = "common/suite.rs"]
 mod sample;
 
-use senesce_report::{SuiteOptions, render_suite};
+use senesce_report::{SuiteOptions, render_suite, suite_headline};
 use serde_json::json;
 
 #[test]
@@ -19,10 +19,13 @@ fn suite_page_shows_bars_and_rankings() {
     // Two personalities on three file systems in three states, of which one has no figure in each.
     assert_eq!((wide.matches("<circle class=\"bar").count(), page.matches("class=\"failed\"").count()), (16, 2));
     assert_eq!(wide.matches("bar fresh").count(), 6);
+    // States are categories. Each aged dot has a mark of its fresh rate, and no line to another state.
+    assert_eq!((wide.matches("class=\"join\"").count(), wide.matches("<polyline").count()), (10, 0));
     // Each personality has three aged volumes whose own rate differs; 1.05 is within chance.
     assert_eq!((wide.matches("of-own").count(), wide.matches(">25%<").count()), (6, 1));
     for said in [
         "Aging costs varmail on xfs most: aged by agrawal, it reaches 25% of its fresh rate (95%: 24% to 26%).",
+        &suite_headline(&sample::suite())[0],
         "Aging changes the order of the file systems in 1 of 4 cases, 1 of them beyond chance",
         "<li><b>25%</b><span>varmail on xfs</span><small>of its own fresh rate, aged by agrawal</small></li>",
         "xfs fresh (p 0.029), ext4 aged (p 0.029)",

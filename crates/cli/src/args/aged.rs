@@ -135,6 +135,9 @@ pub struct BenchArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Write a page. A suite always writes one.
+    #[arg(long, value_name = "FILE", conflicts_with = "suite")]
+    pub html: Option<PathBuf>,
     /// Run a personality (`senesce bench personality list`).
     ///
     /// A built-in personality or a file, in place of a command. The figure is file operations per

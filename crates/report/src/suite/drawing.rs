@@ -1,8 +1,8 @@
 //! The drawings of a personality: dots of rates with whiskers, on an axis of ratios.
 //!
-//! On wide screens the states are side by side, and a line joins the dots of a file system from
-//! fresh to aged. On narrow ones each aged state has a row for each file system, from its fresh dot
-//! to its aged one.
+//! On wide screens the states are side by side. They are categories, so no line joins them: at each
+//! aged dot, a short level line marks the rate of the fresh volume. On narrow screens each aged
+//! state has a row for each file system, from its fresh dot to its aged one.
 
 use std::fmt::Write as _;
 
@@ -137,13 +137,7 @@ impl Drawing<'_> {
         for (at, file_system) in self.page.file_systems.iter().enumerate() {
             let _ = write!(svg, r#"<g class="{}">"#, class(&self.page.classes, file_system));
             let bars: Vec<_> = self.page.states.iter().map(|state| self.bar(file_system, state)).collect();
-            let point = |(place, bar): (usize, &Option<Bar>)| {
-                Some(format!("{:.1},{:.1}", x(place, at), y(bar.as_ref()?.ratio)))
-            };
-            let points: Vec<String> = bars.iter().enumerate().filter_map(point).collect();
-            if points.len() > 1 {
-                let _ = write!(svg, r#"<polyline class="join" points="{}"/>"#, points.join(" "));
-            }
+            let fresh = self.bar(file_system, "fresh");
             for (place, bar) in bars.iter().enumerate() {
                 let x = x(place, at);
                 let Some(bar) = bar else {
@@ -151,6 +145,9 @@ impl Drawing<'_> {
                     let _ = write!(svg, r#"<text class="failed" x="{x:.1}" y="{y:.1}" text-anchor="middle">×</text>"#);
                     continue;
                 };
+                if let Some(fresh) = fresh.as_ref().filter(|_| self.page.states[place] != "fresh") {
+                    let _ = write!(svg, r#"<path class="join" d="M{:.1},{:.1}h18"/>"#, x - 9.0, y(fresh.ratio));
+                }
                 let (left, high, low) = (x - 3.0, y(bar.high), y(bar.low));
                 let _ = write!(svg, r#"<path class="whisker" d="M{left:.1},{high:.1}h6m-3,0V{low:.1}m-3,0h6"/>"#);
                 svg.push_str(&dot(&self.page.states[place], x, y(bar.ratio)));

@@ -24,7 +24,9 @@ use senesce_probe::{
     collect::collect_load,
     score::{Load, LoadSample},
 };
+use senesce_report::{BenchOptions, render_bench};
 use senesce_volume::{Custodian, Host, Volume, check_interrupted, check_place, install_signal_cleanup};
+use serde_json::Value;
 
 pub(super) use self::document::BenchDocument;
 pub use pattern::Pattern;
@@ -32,12 +34,13 @@ pub use pattern::Pattern;
 use self::{
     command::{Ran, collect_run},
     document::{BenchVolume, PersonalityOptionsDocument},
-    outcome::{SECONDS, render},
+    outcome::{SECONDS, find, order_changes, render},
     volumes::{Bench, Source, State},
 };
 use super::{
     home::{patient_host, with_home},
     little::warn_of_little,
+    output::{check_files, print_file_preview},
     place::{check_directory, check_program},
 };
 use crate::{
@@ -75,6 +78,7 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         fs::metadata(path)
             .map_err(|error| usage(format!("cannot read {}: {error}", path.display()), Some("check the name")))?;
     }
+    check_files([&args.html], None)?;
     if args.dry_run {
         return preview(&args, &work);
     }
@@ -82,9 +86,35 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
         bench_in(&args, &work, custodian, &scratch, quiet)
     })?;
+    if let Some(path) = &args.html {
+        fs::write(path, told.page()?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     // Printed when all is cleaned: a reader that closes the pipe leaves no resources.
-    print!("{}", if args.json { told } else { fit(&told) });
+    match args.json {
+        true => println!("{:#}", told.document),
+        false => print!("{}", fit(&told.text)),
+    }
+    if let Some(path) = &args.html {
+        eprintln!("page: {}", Printable::new(path));
+    }
     Ok(())
+}
+
+/// The result of a benchmark.
+struct Told {
+    /// As JSON.
+    document: Value,
+    /// As text for a terminal.
+    text: String,
+    /// The sentences with which the page begins.
+    findings: Vec<String>,
+}
+
+impl Told {
+    fn page(&self) -> Result<String> {
+        let (findings, senesce_version) = (self.findings.clone(), crate::VERSION.to_owned());
+        Ok(render_bench(&self.document, &BenchOptions { findings, senesce_version, made_at: None })?)
+    }
 }
 
 /// Checks the volumes, the command and the space, and prints what would run.
@@ -117,6 +147,7 @@ fn preview(args: &BenchArgs, work: &Work) -> Result<()> {
     let (available, needed) = (host.free_bytes(&args.dir)?, Bytes(needed));
     let place = if is_memory { "memory" } else { "the disk" };
     println!("up to {needed} below {} ({place}), which has {available} free", Printable::new(&args.dir));
+    args.html.iter().for_each(|path| print_file_preview(path));
     Ok(())
 }
 
@@ -135,7 +166,7 @@ fn check_root(host: &dyn Host) -> Result<()> {
     }
 }
 
-fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<String> {
+fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<Told> {
     let host = custodian.host();
     check_root(&**host)?;
     let is_memory = host.is_in_memory(scratch)?;
@@ -349,7 +380,7 @@ fn check_identities(sources: &[Source], is_kept: bool) -> Result<()> {
     Ok(())
 }
 
-fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) -> String {
+fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) -> Told {
     let figures_of = |source: &Source, role: &str| {
         let state = source.states.iter().find(|state| state.role == role);
         state.map(|state| state.figures.clone()).unwrap_or_default()
@@ -366,26 +397,26 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
     let ranking = compute_ranking(&all, &rows, work.is_more_better(args));
     let unit = work.unit(args);
     let command: Vec<_> = args.command.iter().map(|part| part.to_string_lossy()).collect();
-    if args.json {
-        let document = document(
-            SCHEMA,
-            BenchDocument {
-                command: command.iter().map(|part| part.to_string()).collect(),
-                personality: work.personality(),
-                unit,
-                more_is_better: work.is_more_better(args),
-                is_state_kept: args.keep_state,
-                is_synced: args.sync,
-                warmups: args.warmups,
-                warnings: warn(work, sources),
-                volumes: sources.iter().map(BenchVolume::of).collect(),
-                rows,
-                ranking,
-            },
-        );
-        return format!("{document:#}\n");
-    }
-    let mut text = format!("{}\n{}", work.name(&command), render(&rows, ranking.as_ref(), &unit));
+    let is_more_better = work.is_more_better(args);
+    let mut findings = find(&rows, &unit, is_more_better);
+    findings.extend(ranking.iter().flat_map(order_changes));
+    let mut text = render(&work.name(&command), &rows, ranking.as_ref(), &unit, is_more_better);
+    let document = document(
+        SCHEMA,
+        BenchDocument {
+            command: command.iter().map(|part| part.to_string()).collect(),
+            personality: work.personality(),
+            unit,
+            more_is_better: is_more_better,
+            is_state_kept: args.keep_state,
+            is_synced: args.sync,
+            warmups: args.warmups,
+            warnings: warn(work, sources),
+            volumes: sources.iter().map(BenchVolume::of).collect(),
+            rows,
+            ranking,
+        },
+    );
     for source in sources {
         for unlike in &source.unlike {
             text.push_str(&format!("unlike: {}: {unlike}\n", source.name));
@@ -400,7 +431,7 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
     if is_memory {
         text.push_str("The images were in memory: no device was read.\n");
     }
-    text
+    Told { document, text, findings }
 }
 
 fn tell(quiet: bool, text: &str) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use senesce_core::Printable;
 use senesce_experiment::suite::{FRESH, Suite, SuitePlan, SuiteResults};
-use senesce_report::{SuiteOptions, render_suite};
+use senesce_report::{SuiteOptions, render_suite, suite_headline};
 
 use super::tell;
 use crate::{
@@ -19,10 +19,11 @@ use crate::{
 pub fn run_suite(path: &Path, out: &Path, is_resumed: bool, quiet: bool) -> Result<()> {
     let plan = SuitePlan::read(path)?;
     let results = Suite::open(plan, path, out, is_resumed, world(false)?)?.execute(&mut |said| tell(quiet, &said))?;
-    let page = render_suite(&serde_json::to_value(&results)?, &SuiteOptions::default())?;
+    let json = serde_json::to_value(&results)?;
+    let page = render_suite(&json, &SuiteOptions::default())?;
     let page_path = out.join("report.html");
     std::fs::write(&page_path, page).with_context(|| format!("cannot write {}", page_path.display()))?;
-    print!("{}", fit(&render(&results)));
+    print!("{}", fit(&format!("{}\n\n{}", suite_headline(&json).join("\n"), render(&results))));
     println!("\nresults: {}\nreport:  {}", Printable::new(&out.join("results.json")), Printable::new(&page_path));
     let images = results.states.iter().filter_map(|state| {
         state.failed.as_ref().map(|reason| format!("image of {}, {}: {reason}", state.file_system, state.state))
