@@ -234,6 +234,11 @@ pub struct ReplayArgs {
     /// The recorded order is kept for every file and every directory.
     #[arg(long, value_name = "N", default_value = "1")]
     pub threads: std::num::NonZeroU8,
+    /// Keep an image:SIZE as this image.
+    ///
+    /// `senesce inspect FILE` reads it without a mount.
+    #[arg(long, value_name = "FILE", conflicts_with = "keep")]
+    pub image: Option<PathBuf>,
     /// Leave the image or the mounted device as it is.
     ///
     /// The image and its mount point are below --dir. The replay prints the `senesce clean` command

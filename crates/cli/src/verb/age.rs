@@ -27,6 +27,7 @@ use super::{
     filling::{check_filling, fill_percent},
     home::with_home,
     image::save_listed,
+    keep::{name_place, trim},
     nearness::tell_nearness,
     place::{check_new_files, check_place},
 };
@@ -165,7 +166,8 @@ fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, qu
     if let Backend::Device { path, .. } = &spec.backend {
         check_device(&**custodian.host(), path, args.force)?;
     }
-    check_room(&**custodian.host(), &spec, planned_bytes(plan)?)?;
+    check_room(&**custodian.host(), &spec, planned_bytes(plan)?)
+        .map_err(|error| name_place(error, scratch, (&args.on, &args.dir)))?;
     // A log that is damaged or a repository that is gone must not cost what is on a device.
     let source = open_source(args, plan, scratch)?;
     if args.dry_run {
@@ -347,11 +349,7 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
         return Ok(kept);
     }
     let host = LinuxHost::default();
-    // Otherwise the contents of deleted files would be kept, too.
-    let trimmed = match host.find_tool("fstrim") {
-        Some(fstrim) => host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?.success,
-        None => false,
-    };
+    let trimmed = trim(volume)?;
     let made = volume.mkfs_record().cloned();
     volume.unmount()?;
     if let Some(path) = &args.image {

@@ -24,6 +24,7 @@ pub mod home;
 pub mod image;
 pub mod inspect;
 mod inspections;
+mod keep;
 pub mod kernels;
 mod little;
 pub mod log;

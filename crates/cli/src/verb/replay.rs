@@ -13,7 +13,11 @@ use senesce_volume::{
     Backend, Custodian, Slot, Uuid, Volume, VolumeSpec, check_device, check_room, install_signal_cleanup,
 };
 
-use super::{home::with_home_kept_if, place::check_place};
+use super::{
+    home::with_home_kept_if,
+    keep::{keep_image, name_place},
+    place::{check_new_files, check_place},
+};
 use crate::{
     args::{FsArg, ReplayArgs},
     clock::SystemClock,
@@ -49,9 +53,10 @@ fn sync(root: &Path) -> Result<()> {
     opened.with_context(|| format!("cannot write the changes of {} to the device", root.display()))
 }
 
-/// Gives the volume that is to be kept.
+/// Returns the volume that stays mounted.
 fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<Option<Volume>> {
     check_against(args)?;
+    check_new_files([&args.image])?;
     let existing = Path::new(&args.on);
     if existing.is_dir() {
         refuse_options_of_made_volumes(args, "a directory")?;
@@ -89,13 +94,19 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
         check_device(host, path, args.force)?;
     }
     // Reading a log takes time: quick checks come first.
-    check_room(host, &spec, Bytes(0))?;
-    check_room(host, &spec, collect_peak(&args.log)?)?;
+    let named = |error| name_place(error, scratch, (&args.on, &args.dir));
+    check_room(host, &spec, Bytes(0)).map_err(named)?;
+    check_room(host, &spec, collect_peak(&args.log)?).map_err(named)?;
     if args.dry_run {
         return print_preview(args).map(|()| None);
     }
-    let volume = Volume::create(custodian, &spec, &slot)?;
+    let mut volume = Volume::create(custodian, &spec, &slot)?;
     replay_into(args, Onto::Directory(volume.root()), scratch, quiet)?;
+    if let Some(path) = &args.image {
+        keep_image(&mut volume, path)?;
+        let path = Printable::new(path);
+        println!("kept as the image {path}\nnext: senesce inspect {path}");
+    }
     if args.keep {
         // Extents without a place on the device would make the layout look partial.
         sync(volume.root())?;
@@ -112,8 +123,9 @@ fn replay_onto_engine(args: &ReplayArgs, scratch: &Path, quiet: bool) -> Result<
 
 /// Errors: an option that is about volumes that are made, although `--on` names `place`.
 fn refuse_options_of_made_volumes(args: &ReplayArgs, place: &str) -> Result<()> {
-    if args.keep || args.force || args.fs.is_some() {
-        let message = format!("--keep, --force and --fs apply to a volume that senesce formats; --on names {place}");
+    if args.keep || args.image.is_some() || args.force || args.fs.is_some() {
+        let message =
+            format!("--keep, --image, --force and --fs apply to a volume that senesce formats; --on names {place}");
         return Err(usage(message, None));
     }
     Ok(())
@@ -124,6 +136,7 @@ fn print_preview(args: &ReplayArgs) -> Result<()> {
     let peak = collect_peak(&args.log)?;
     let (log, on) = (args.log.display(), &args.on);
     println!("{log} would be replayed onto {on}, which needs {peak} at most; nothing was written");
+    args.image.iter().for_each(|image| println!("the image would be kept as {}", image.display()));
     Ok(())
 }
 
@@ -145,6 +158,10 @@ fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
         Some(size) => {
             let size: Bytes = size.parse().map_err(|error| usage(format!("--on: {error}"), None))?;
             (Backend::Image { dir: scratch.to_owned(), size, memory: false }, Bytes(0))
+        }
+        None if args.image.is_some() => {
+            let hint = Some("name --on image:SIZE, or leave --image out: the device stays as it is with --keep");
+            return Err(usage(format!("--image keeps an image:SIZE; --on names the device {}", args.on), hint));
         }
         None => (Backend::Device { path: PathBuf::from(&args.on), size: None }, Bytes(0)),
     };

@@ -121,7 +121,7 @@ impl Ended {
                 0 => Ok(()),
                 invalid => {
                     let message = format!("{invalid} of {} cells are invalid, for the reasons above", cells.len());
-                    let hint = "remove the cause, and run the plan in a new directory: --resume leaves invalid cells as they are";
+                    let hint = "remove the cause; `senesce run PLAN --out NEW` then measures all cells again (--resume leaves invalid cells as they are)";
                     Err(failed_with(message, Some(hint)))
                 }
             };

@@ -79,6 +79,15 @@ fn full_disk_log_replays_to_the_same_tree() {
     assert!(!fs::exists(root).unwrap() && !fs::exists(home).unwrap());
     lab.assert_nothing_left();
 
+    // Kept as an image with a name of the user's.
+    let file = lab.path("kept.img");
+    let with_image = lab.run(image.iter().chain(&["--image", text(&file)])).good();
+    let next = format!("kept as the image {0}\nnext: senesce inspect {0}\n", text(&file));
+    assert!(with_image.stdout.contains(&next), "{}", with_image.stdout);
+    lab.assert_nothing_left();
+    assert!(lab.run(["inspect", text(&file)]).good().stdout.contains("layout score"));
+    lab.run(image.iter().chain(&["--image", text(&file)])).refused(2, &["kept.img exists already"]);
+
     lab.run(["replay", text(&kept), "--on", "place"]).refused(2, &["place is not empty", "hint: "]);
     lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: name one: --fs ext4, xfs, btrfs"]);
     fs::write(lab.path("place/unlike"), "x").unwrap();
@@ -86,7 +95,8 @@ fn full_disk_log_replays_to_the_same_tree() {
         .refused(1, &["the tree differs from that of place", "unlike: only in place"]);
     // Not enough space for the contents of the log.
     let narrow = |size| ["replay", text(&kept), "--on", size, "--fs", "ext4", "--dir", text(&dir)];
-    for (on, says) in [("image:16MiB", "its contents need"), ("image:4MiB", "at least 8.00 MiB")] {
+    for (on, says) in [("image:16MiB", "image:16MiB has 16 MiB, which is too small"), ("image:4MiB", "at least 8 MiB")]
+    {
         lab.run(narrow(on)).refused(2, &[says, "hint: "]);
     }
     let done = lab.run(narrow("image:28MiB"));

@@ -1,0 +1,40 @@
+//! Volumes that a verb made, as files that stay.
+
+use std::path::Path;
+
+use anyhow::Result;
+use senesce_volume::{Error, Host, LinuxHost, Volume};
+
+use crate::clock::SystemClock;
+
+/// Discards the free blocks of a mounted volume: an image must not keep the contents of deleted
+/// files. Returns whether it did; the tool can be missing.
+pub fn trim(volume: &Volume) -> Result<bool> {
+    let host = LinuxHost::default();
+    Ok(match host.find_tool("fstrim") {
+        Some(fstrim) => host.run_tool(&fstrim, &[volume.root().to_string_lossy().into_owned()])?.success,
+        None => false,
+    })
+}
+
+/// Unmounts a volume, and keeps its image as a file.
+pub fn keep_image(volume: &mut Volume, path: &Path) -> Result<()> {
+    trim(volume)?;
+    volume.unmount()?;
+    volume.snapshot_to(path, &SystemClock::start())?;
+    Ok(())
+}
+
+/// The error of a volume, with the place and the directory that the user named. `scratch` is a
+/// temporary directory below `dir`.
+pub fn name_place(error: Error, scratch: &Path, (on, dir): (&str, &Path)) -> Error {
+    match error {
+        Error::NoRoom { place, size, own, held } if place == scratch => {
+            Error::NoRoom { place: on.into(), size, own, held }
+        }
+        Error::NotEnoughSpace { dir: full, available, needed } if full == scratch => {
+            Error::NotEnoughSpace { dir: dir.to_owned(), available, needed }
+        }
+        other => other,
+    }
+}
