@@ -16,10 +16,11 @@ use crate::{Error, feedback::SpaceTold};
 pub(crate) struct Aged {
     /// Full or empty.
     pub role: Role,
+    /// Applies operations to the volume. Closed while the volume is unmounted. It is dropped before
+    /// the volume: its open root would keep the volume busy, and each release would wait.
+    pub target: Option<PosixTarget>,
     /// The volume.
     pub volume: Volume,
-    /// Applies operations to the volume. Closed while the volume is unmounted.
-    pub target: Option<PosixTarget>,
     /// Sums since the last checkpoint.
     pub tally: Tally,
     /// Latencies since the last checkpoint.
@@ -314,13 +315,39 @@ pub(crate) fn written_bytes(done: &DoneStep) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, sync::Arc};
+    use std::{fs, path::Path, sync::Arc};
 
     use senesce_core::{Bytes, Seed};
     use senesce_testkit::root_or_skip;
     use senesce_volume::{Backend, Custodian, FileSystemKind, LinuxHost, Slot, Uuid, VolumeSpec};
 
     use super::*;
+
+    fn volume(custodian: &Custodian, dir: &Path, name: &str, backend: Backend) -> Volume {
+        let uuid = Uuid::from_seed(Seed(std::process::id().into()).derive(&dir.join(name).to_string_lossy()));
+        let slot = Slot { name: name.into(), uuid, mount_dir: dir.to_owned(), needed: Bytes(1 << 20) };
+        Volume::create(custodian, &VolumeSpec::new(backend, FileSystemKind::Ext4), &slot).unwrap()
+    }
+
+    fn image(dir: &Path) -> Backend {
+        Backend::Image { dir: dir.to_owned(), size: Bytes(64 * Bytes::MIB), memory: false }
+    }
+
+    #[test]
+    fn volume_is_released_if_its_target_was_open() {
+        if !root_or_skip("loop devices and mounts") {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let custodian = Custodian::open(Arc::new(LinuxHost::default()), dir.path()).unwrap();
+        let loop_volume = volume(&custodian, dir.path(), "loop", image(dir.path()));
+        let mut aged = Aged::new(Role::Full, loop_volume, false, None).unwrap();
+        aged.target().unwrap();
+        assert!(!custodian.held().is_empty());
+        // As after a signal in the middle of a step.
+        drop(aged);
+        assert_eq!(custodian.held(), []);
+    }
 
     #[test]
     fn device_writes_are_counted_in_bytes() {
@@ -329,14 +356,8 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let custodian = Custodian::open(Arc::new(LinuxHost::default()), dir.path()).unwrap();
-        let volume = |name: &str, backend| {
-            let uuid =
-                Uuid::from_seed(Seed(std::process::id().into()).derive(&dir.path().join(name).to_string_lossy()));
-            let slot = Slot { name: name.into(), uuid, mount_dir: dir.path().to_owned(), needed: Bytes(1 << 20) };
-            Volume::create(&custodian, &VolumeSpec::new(backend, FileSystemKind::Ext4), &slot).unwrap()
-        };
-        let image = Backend::Image { dir: dir.path().to_owned(), size: Bytes(64 * Bytes::MIB), memory: false };
-        let mut aged = Aged::new(Role::Full, volume("loop", image), false, None).unwrap();
+        let volume = |name: &str, backend| volume(&custodian, dir.path(), name, backend);
+        let mut aged = Aged::new(Role::Full, volume("loop", image(dir.path())), false, None).unwrap();
         let mut written = |mib: u64| {
             aged.mark_written().unwrap();
             fs::write(aged.volume.root().join(format!("{mib}")), vec![7; (mib << 20) as usize]).unwrap();
