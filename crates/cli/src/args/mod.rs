@@ -20,7 +20,7 @@ mod tips;
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use clap_complete::engine::ArgValueCandidates;
 
 pub use aged::*;
@@ -89,7 +89,16 @@ impl Cli {
     ///
     /// Errors: it is wrong, or it asks for help or the version.
     pub fn read(arguments: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
-        let mut command = Self::for_screen(help_columns(MOST_COLUMNS));
+        match Self::parse_with(engines().extend(Self::command()), arguments) {
+            // The texts of all helps are fitted only if one of them may be printed.
+            Err(error) if error.kind() != ErrorKind::DisplayVersion => {
+                Self::parse_with(Self::for_screen(help_columns(MOST_COLUMNS)), arguments)
+            }
+            read => read,
+        }
+    }
+
+    fn parse_with(mut command: clap::Command, arguments: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
         let matches = command.try_get_matches_from_mut(arguments);
         let matches = matches.map_err(|error| tips::improve(error, &command, arguments))?;
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
@@ -259,7 +268,7 @@ pub enum Verb {
     /// Apply an operation log to a volume, and compare the resulting trees.
     #[command(after_long_help = "Examples:\n  \
         senesce replay demo/arms/ext4/oplog.senesce-log --on /mnt/scratch/empty-dir\n  \
-        sudo senesce replay LOG --on image:2GiB --fs xfs --against model\n  \
+        sudo senesce replay LOG --on image:2GiB --fs xfs --image xfs.img   then `senesce inspect xfs.img`\n  \
         senesce replay build.senesce-log --on empty-dir --threads 4\n  \
         senesce replay build.senesce-log --on empty-dir --against BACKING  after `record --keep-contents`\n  \
         senesce replay day.senesce-log --on empty-dir --pace 60            an hour's work in a minute")]
@@ -280,7 +289,7 @@ pub enum Verb {
     /// Time a command on aged volumes and on fresh twins of them, in turn.
     #[command(after_long_help = "Examples:\n  \
         sudo senesce bench --aged ext4.senesce-image --aged xfs.senesce-image --unaged -- sh -c 'tar cf - . | cat > /dev/null'\n  \
-        sudo senesce bench --aged aged.img --unaged --sync -- cp -r {}/src {}/copy\n  \
+        sudo senesce bench --aged aged.img --unaged --sync --html bench.html -- cp -r {}/src {}/copy\n  \
         sudo senesce bench --aged A --unaged --metric '(\\d+) transactions' --more-is-better -- ~/db-bench.sh {}\n  \
         sudo senesce bench --aged A --unaged --personality varmail --scale 0.2\n  \
         sudo senesce bench --suite plans/atc18-filebench-small.toml --out filebench\n\n\

@@ -22,7 +22,6 @@ const GUESSED: &[(&str, &str, &str)] = &[
     ("inspect", "--out", "--html FILE writes a page, --map FILE a picture, --json prints all figures"),
     ("record", "--out", "--log FILE is the recording"),
     ("replay", "--log", "the log has no option: senesce replay LOG --on PLACE"),
-    ("replay", "--image", "--keep leaves the image in --dir"),
     ("report", "--html", "the report is a page already; --out FILE names its file"),
     ("run", "--dir", "--out DIR is the directory of the run"),
     ("run", "--fs", "the file systems are in the plan: [[file_system]] with kind = \"xfs\""),
@@ -30,6 +29,9 @@ const GUESSED: &[(&str, &str, &str)] = &[
     ("run", "--on", "the volumes are in the plan: [volumes]; --device NAME models a disk"),
     ("show", "--csv", "`senesce export RUN --csv TABLE` prints a table"),
 ];
+
+/// Two options that exclude each other, and what to do.
+const CONFLICTS: &[(&str, &str, &str)] = &[("--guest", "--dry-run", "leave --guest out: a dry run starts no kernel")];
 
 /// Verbs whose last argument is a command line, which a user may write without `--`.
 const WITH_COMMAND: [&str; 3] = ["bench", "record", "trace"];
@@ -63,8 +65,10 @@ pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) 
                 None => Some("`senesce -h` lists all commands".to_owned()),
             }
         }
-        ErrorKind::ArgumentConflict if is_about(&error, "--guest") => {
-            Some("leave --guest out: a dry run starts no kernel".to_owned())
+        ErrorKind::ArgumentConflict => {
+            let conflict = CONFLICTS.iter().find(|(one, other, _)| is_about(&error, one) && is_about(&error, other));
+            let Some((_, _, tip)) = conflict else { return error };
+            Some((*tip).to_owned())
         }
         _ => return error,
     };
@@ -124,6 +128,28 @@ mod tests {
     fn unknown_commands_list_the_known_ones() {
         let text = message(&["senesce", "log", "x.log"]);
         assert!(text.contains("tip: the commands are show, stat\n"), "{text}");
+    }
+
+    #[test]
+    fn every_conflict_of_a_tip_exists() {
+        let root = crate::args::Cli::command();
+        let word = |verb: &Command, option: &str| {
+            let of_verb = |argument: &&clap::Arg| argument.get_long().is_some_and(|long| format!("--{long}") == option);
+            let argument = verb.get_arguments().find(of_verb)?;
+            let value =
+                argument.get_possible_values().first().filter(|_| argument.get_action().takes_values()).cloned();
+            Some(value.map_or(option.to_owned(), |value| format!("{option}={}", value.get_name())))
+        };
+        for (one, other, tip) in CONFLICTS {
+            let message = |verb: &Command| {
+                let words = ["senesce".to_owned(), verb.get_name().to_owned(), word(verb, one)?, word(verb, other)?];
+                let arguments = words.map(OsString::from);
+                let error = root.clone().try_get_matches_from(&arguments).err()?;
+                Some(improve(error, &root, &arguments).to_string())
+            };
+            let messages: Vec<String> = root.get_subcommands().filter_map(message).collect();
+            assert!(messages.iter().any(|text| text.contains(&format!("tip: {tip}"))), "{messages:?}");
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Progress {
     pub failed: Vec<Failed>,
     /// Tasks without a result that neither run nor failed.
     pub waiting: u64,
+    /// The numbers of the tasks without a result, whether they run, failed or wait.
+    pub missing: Vec<u64>,
     /// Mean duration of finished tasks, seconds. `None`: no task is finished.
     pub mean_seconds: Option<f64>,
 }
@@ -113,6 +115,7 @@ impl Progress {
             done: done.len() as u64,
             invalid,
             waiting: count - done.len() as u64 - taken.len() as u64,
+            missing: without(count, &done),
             mean_seconds: (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64),
             running,
             failed,
@@ -125,12 +128,18 @@ impl Progress {
         let (mean, running) = (self.mean_seconds?, self.running.len() as f64);
         (running > 0.0).then(|| mean * (self.tasks - self.done) as f64 / running)
     }
+}
 
-    /// The numbers of the tasks without a result.
-    pub fn missing(campaign: &Campaign) -> Result<Vec<u64>, Error> {
-        let done: BTreeSet<u64> = numbers_in(&campaign.paths.tasks())?.into_iter().collect();
-        Ok((0..campaign.count()).filter(|number| !done.contains(number)).collect())
+impl Campaign {
+    /// The numbers of the tasks without a result. Cost: lists a directory.
+    pub fn missing(&self) -> Result<Vec<u64>, Error> {
+        Ok(without(self.count(), &numbers_in(&self.paths.tasks())?))
     }
+}
+
+/// The numbers below `count` that are not in a sorted list.
+fn without(count: u64, sorted: &[u64]) -> Vec<u64> {
+    (0..count).filter(|number| sorted.binary_search(number).is_err()).collect()
 }
 
 /// One entry for each task, sorted. A task can have states of several machines: one whose process
@@ -175,7 +184,8 @@ mod tests {
             fs::create_dir(temp.path().join(name)).unwrap();
         }
         fs::write(temp.path().join("8"), "").unwrap();
-        assert_eq!(numbers_in(temp.path()).unwrap(), [7, 10]);
+        let found = numbers_in(temp.path()).unwrap();
+        assert_eq!((&found[..], without(9, &found)), (&[7, 10][..], vec![0, 1, 2, 3, 4, 5, 6, 8]));
     }
 
     #[test]

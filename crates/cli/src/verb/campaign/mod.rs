@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use senesce_core::Printable;
-use senesce_experiment::campaign::{Campaign, Merged, Progress, Task, merge, preview_merge, remove_leftovers};
+use senesce_experiment::campaign::{Campaign, Merged, Task, merge, preview_merge, remove_leftovers};
 use senesce_report::{MissingTask, PlannedTasks, merged_tasks, render_campaign, tell_missing_tasks};
 
 pub use self::status::{CAMPAIGN_STATUS_SCHEMA, StatusDocument};
@@ -123,7 +123,7 @@ fn find_missing(campaign: &Campaign, merged: &BTreeSet<u64>) -> Result<PlannedTa
         device: task.device.unwrap_or_default(),
     };
     let tasks = || campaign.tasks().filter(|task| !merged.contains(&task.number));
-    let unfinished: BTreeSet<u64> = Progress::missing(campaign)?.into_iter().collect();
+    let unfinished: BTreeSet<u64> = campaign.missing()?.into_iter().collect();
     let late = tasks().filter(|task| !unfinished.contains(&task.number)).count();
     let planned = PlannedTasks { all: campaign.count(), missing: tasks().map(missing).collect() };
     if late > 0 {

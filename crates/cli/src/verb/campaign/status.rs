@@ -117,7 +117,7 @@ pub fn status(dir: &Path, json: bool) -> Result<()> {
         return Ok(());
     }
     let dir = shell_word(&campaign.paths.dir);
-    let missing = Progress::missing(&campaign)?;
+    let missing = progress.missing;
     let missing = (!missing.is_empty()).then(|| fit(&missing_text(&campaign, &missing, missing.len() as u64)));
     let missing = missing.as_deref().map(str::trim_end);
     // Tables have commands to copy, of which no column may go.

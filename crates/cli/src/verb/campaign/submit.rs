@@ -28,7 +28,7 @@ pub enum Which {
 pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
     let campaign = Campaign::open(&args.dir)?;
     let dir = shell_word(&campaign.paths.dir);
-    let mut tasks = Progress::missing(&campaign)?;
+    let progress = Progress::collect(&campaign, &world(false)?)?;
     let size = slurm::array_size()?;
     let queue = slurm::queue(&campaign)?;
     let queued: BTreeSet<u64> = queue.tasks.iter().map(|queued| queued.task).collect();
@@ -37,9 +37,9 @@ pub fn submit(args: &SubmitArgs, which: Which) -> Result<()> {
         let hint = format!("senesce campaign resume --slurm {dir} submits the other tasks");
         return Err(usage(message, Some(&hint)));
     }
-    let progress = Progress::collect(&campaign, &world(false)?)?;
     let alive = progress.running.iter().filter(|running| running.is_alive == Some(true));
     let alive: BTreeSet<u64> = alive.map(|running| running.task).collect();
+    let mut tasks = progress.missing;
     tasks.retain(|task| !queued.contains(task) && !alive.contains(task));
     if tasks.is_empty() {
         match queued.len() + alive.difference(&queued).count() {
