@@ -1,5 +1,5 @@
-//! Fits results to the width of a terminal: tables lose columns, paths their middle, sentences wrap.
-//! [`table`] has the rules of tables.
+//! Fits results to the width of a terminal: tables lose columns, paths their middle, sentences
+//! wrap. [`table`] has the rules of tables.
 
 mod table;
 
@@ -109,8 +109,8 @@ fn table_at(lines: &[&str]) -> usize {
         let all = common_columns(&rows[..end]);
         // Two blanks in a path make a column without a head.
         let now = all.iter().filter(|column| !cell(&rows[0], **column).is_empty()).count();
-        // A further row of the table never reduces the number of columns; a sentence below does. One
-        // column may lack a head. A sentence above a table has no heads.
+        // A further row of the table never reduces the number of columns; a sentence below does.
+        // One column may lack a head. A sentence above a table has no heads.
         if all.len() < LEAST_COLUMNS || now + 1 < LEAST_COLUMNS || (count != usize::MAX && now < count) {
             break;
         }

@@ -19,7 +19,8 @@ fn suite_page_shows_bars_and_rankings() {
     // Two personalities on three file systems in three states, of which one has no figure in each.
     assert_eq!((wide.matches("<circle class=\"bar").count(), page.matches("class=\"failed\"").count()), (16, 2));
     assert_eq!(wide.matches("bar fresh").count(), 6);
-    // States are categories. Each aged dot has a mark of its fresh rate, and no line to another state.
+    // States are categories. Each aged dot has a mark of its fresh rate, and no line to another
+    // state.
     assert_eq!((wide.matches("class=\"join\"").count(), wide.matches("<polyline").count()), (10, 0));
     // Each personality has three aged volumes whose own rate differs; 1.05 is within chance.
     assert_eq!((wide.matches("of-own").count(), wide.matches(">25%<").count()), (6, 1));

@@ -53,7 +53,8 @@ fn most_changed(rows: &[Row]) -> String {
     }
 }
 
-/// Which of two inspections is more aged by the headline figure, and the ratio on each other device.
+/// Which of two inspections is more aged by the headline figure, and the ratio on each other
+/// device.
 fn conclude_age(rows: &[Row], headline: &str) -> Option<String> {
     let main = rows.iter().find(|row| row.figure == headline)?;
     let ratio = main.comparison.as_ref()?.ratio;
