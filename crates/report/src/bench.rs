@@ -29,7 +29,7 @@ pub struct BenchOptions {
 }
 
 /// Widths of the drawing on wide and on narrow screens, px.
-const WIDTHS: [(&str, f64); 2] = [("wide", 760.0), ("narrow", 358.0)];
+const WIDTHS: [(&str, f64); 2] = [("wide", 1116.0), ("narrow", 358.0)];
 /// The height of a row, px.
 const ROW: f64 = 24.0;
 /// The height of the labels above all rows, px.
