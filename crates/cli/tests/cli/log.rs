@@ -80,13 +80,13 @@ fn full_disk_log_replays_to_the_same_tree() {
     lab.assert_nothing_left();
 
     // Kept as an image with a name of the user's.
-    let file = lab.path("kept.img");
+    let file = lab.path("kept-volume");
     let with_image = lab.run(image.iter().chain(&["--image", text(&file)])).good();
     let next = format!("kept as the image {0}\nnext: senesce inspect {0}\n", text(&file));
     assert!(with_image.stdout.contains(&next), "{}", with_image.stdout);
     lab.assert_nothing_left();
     assert!(lab.run(["inspect", text(&file)]).good().stdout.contains("layout score"));
-    lab.run(image.iter().chain(&["--image", text(&file)])).refused(2, &["kept.img exists already"]);
+    lab.run(image.iter().chain(&["--image", text(&file)])).refused(2, &["kept-volume exists already"]);
 
     lab.run(["replay", text(&kept), "--on", "place"]).refused(2, &["place is not empty", "hint: "]);
     lab.run(["replay", text(&kept), "--on", "image:1GiB"]).refused(2, &["hint: name one: --fs ext4, xfs, btrfs"]);
