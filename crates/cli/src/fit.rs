@@ -222,8 +222,8 @@ xfs-senesce.mail.hdd-7200.s1  roomy  senesce
         assert!(fit_to(table, 64).contains("(columns not shown: after, took)\n"), "{}", fit_to(table, 64));
     }
 
-    /// A table of `show` and one of `garden reproduce`, and their decisive cells.
-    const DECIDED: [(&str, &[&str]); 2] = [
+    /// Tables of `show`, `garden reproduce` and published values, and their decisive cells.
+    const DECIDED: [(&str, &[&str]); 3] = [
         (
             "\
 arm            volume  model slowdown  first model s/GiB  last model s/GiB  last / first  wall slowdown  wall s/GiB
@@ -239,6 +239,15 @@ btrfs          empty             1.5×               6.20              9.30     
      parity reads of the SSDs without, over those with   a marked improvement    2.37          direction only  time
 ",
             &["converges", "2.27", "2.37", "direction", "parity", "chain"],
+        ),
+        // The names of the arms begin with a digit.
+        (
+            "\
+arm  place      quantity            published  ours  verdict         device       95% (n)
+4k   figure 1a  read: full/empty     1.5 to 4  1.14  not met         HDD 7.2K  1.12–1.16 (3)
+64k  figure 2a  step: empty/unaged          7  5.41  met within 40%  HDD 7.2K          – (1)
+",
+            &["4k", "64k", "1.14", "5.41", "not met", "within", "1.5 to 4"],
         ),
     ];
 

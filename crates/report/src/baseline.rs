@@ -94,8 +94,8 @@ fn mark(ratio: &Spread, more_is_better: bool) -> String {
     svg
 }
 
-/// The figures of both runs, each at the last checkpoint that both have, and judged if that is the
-/// last one of its arm.
+/// The figures of both runs, each at the last checkpoint that both have. A figure is judged only if
+/// this is the last checkpoint of its arm.
 fn changes(model: &Model, old: &Model, basis: &Basis<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let settles = settle(model, old);
@@ -162,8 +162,8 @@ impl Limits {
         }
     }
 
-    /// Whether chance explains a ratio within the limits. Repetitions show their own chance; the
-    /// limit of their ratio is only the least change that counts.
+    /// Whether chance explains a ratio within the limits. With repetitions, their spread shows the
+    /// chance, and the limit is only the least change that counts.
     fn are_of_chance(self, count: usize) -> bool {
         !(matches!(self, Self::Other) && count > 1)
     }

@@ -127,7 +127,8 @@ fn draw(states: &[State], (class, width): (&str, f64), unit: &str) -> String {
     let letters = states.iter().map(|state| state.name.chars().count()).max().unwrap_or(0);
     let left = width_of_letters(letters).min(width / 2.0);
     let (bottom, end) = (TOP + ROW * states.len() as f64, width - RIGHT);
-    let x = |value: f64| left + (end - left) * axis.position(value);
+    // A negative figure has no place on the axis. Its text is in the table.
+    let x = |value: f64| left + (end - left) * axis.position(value.max(0.0));
     let mut svg = format!(
         r#"<svg class="panel {class}" viewBox="0 0 {width} {}" role="img" aria-label="{unit} of each run"><text class="axis-label" x="0" y="11">{unit}</text>"#,
         bottom + 4.0,

@@ -307,7 +307,7 @@ fn fresh_sentence(cured: &[Cured<'_>]) -> Option<String> {
     // Without a reason, "faster than a fresh copy" reads as an error.
     let why = match known.iter().any(|arm| arm.beside_fresh == Effect::Faster) {
         true => {
-            " This is possible because a cure can store files in the order of reading, and a fresh copy is not always in \
+            " This is possible: a cure can store files in the order of reading, but a fresh copy does not always have \
              this order."
         }
         false => "",

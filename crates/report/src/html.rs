@@ -46,6 +46,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
     let first_modelled =
         figures.iter().map(|placed| placed.figure.name.clone()).find(|name| name.starts_with("modelled-"));
     let figures: Vec<Value> = figures.iter().map(|placed| figure_value(&model, placed)).collect();
+    let published = published::Section::of(&model, words);
     let key_figure = |figure: &KeyFigure| {
         let factors: Vec<Value> = figure
             .factors
@@ -74,7 +75,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         valid => valid,
         style => style(),
         script => include_str!("../assets/report.js"),
-        headline => headline(&model).iter().chain(&published::conclusion(&model)).map(|sentence| unbroken(sentence)).collect::<Vec<_>>(),
+        headline => headline(&model).iter().chain(published.iter().map(|section| &section.conclusion)).map(|sentence| unbroken(sentence)).collect::<Vec<_>>(),
         key_figures => key_figures(&model).iter().map(key_figure).collect::<Vec<_>>(),
         warnings => warnings_with_reasons(&model),
         heads => summary::heads(&model).iter().map(|head| (*head).to_owned()).collect::<Vec<_>>(),
@@ -93,13 +94,14 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
             model_texts => cures::MODEL_TEXTS,
             model_rows => cures::model_rows(&model),
         },
-        published => context! {
-            conclusion => published::conclusion(&model),
+        published => published.map(|section| context! {
+            conclusion => section.conclusion,
             note => published::NOTE,
             heads => published::HEADS.map(str::to_owned),
             texts => published::TEXTS,
-            rows => published::rows(&model),
-        },
+            verdict => published::VERDICT,
+            rows => section.rows,
+        }),
         first_modelled => first_modelled,
         change => baseline::section(&model, options.baseline.as_ref()),
         figures => figures,

@@ -6,8 +6,8 @@ use crate::model::{Buckets, Model, ROLES, words};
 use crate::panels::{Figure, Legend, Panel, Variant};
 
 /// What counts as free space on Btrfs.
-const OF_BTRFS: &str = " On Btrfs, only free space in block groups for data counts. Space that no block group has, and \
-    space in block groups for metadata, is left out: Btrfs shows less than it has free.";
+const OF_BTRFS: &str = " On Btrfs, only free space in block groups for data counts. Unallocated \
+    space and block groups for metadata are left out, so the figure is less than the free space of Btrfs.";
 
 pub(crate) fn free_space_figure(model: &Model) -> Figure {
     let total = |buckets: &Vec<(u64, u64)>| -> u64 { buckets.iter().map(|(_, bytes)| bytes).sum() };
@@ -44,7 +44,7 @@ pub(crate) fn free_space_figure(model: &Model) -> Figure {
         title: "Free space by size of free extents".to_owned(),
         caption: format!(
             "Free bytes at every checkpoint, by the size of the free extents that hold them. Warm colours are small \
-             extents. All panels are in {}, each with its own scale: the title of its y axis names the end.{}",
+             extents. Bytes are in {} in all panels. Each panel has its own scale: the title of its y axis has the largest value.{}",
             unit.name,
             if model.arms.iter().any(is_btrfs) { OF_BTRFS } else { "" }
         ),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::Results;
 
-use crate::format::{count, list};
+use crate::format::count;
 
 /// The plan of each arm, and the checkpoints of each plan.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +55,14 @@ impl Plans {
         all.next().is_some_and(|first| all.any(|other| other != first))
     }
 
-    /// `up to 400 pulls`, or `up to 60 and 400 pulls, by plan`. `None` without a checkpoint.
+    /// `up to 400 pulls`, or `up to 400 pulls, fewer in some plans`. `None` without a checkpoint.
     pub(crate) fn up_to(&self, unit: &str) -> Option<String> {
         let last: BTreeSet<u64> = self.checkpoints.values().filter_map(|all| all.last().copied()).collect();
-        let by_plan = if last.len() > 1 { ", by plan" } else { "" };
-        let last: Vec<String> = last.into_iter().map(count).collect();
-        (!last.is_empty()).then(|| format!("up to {} {unit}{by_plan}", list(&last)))
+        let most = *last.last()?;
+        Some(match last.len() {
+            1 => format!("up to {} {unit}", count(most)),
+            _ => format!("up to {} {unit}, fewer in some plans", count(most)),
+        })
     }
 
     /// `11 checkpoints`, or `6 to 11 checkpoints`. `None` without a checkpoint.
@@ -108,7 +110,7 @@ mod tests {
         };
         let one: (&str, &str, &[u64]) = ("a", "git", &[0, 40, 60]);
         assert_eq!(of(&[one, ("b", "git", &[0, 40])]), ("3 checkpoints".into(), "up to 60 steps".into()));
-        let both = ("3 to 5 checkpoints".to_owned(), "up to 60 and 1,000 steps, by plan".to_owned());
+        let both = ("3 to 5 checkpoints".to_owned(), "up to 1,000 steps, fewer in some plans".to_owned());
         assert_eq!(of(&[one, ("b", "mail", &[0, 1, 2, 3, 1000])]), both);
         assert_eq!(of(&[("a", "git", &[0])]), ("1 checkpoint".into(), "up to 0 steps".into()));
         assert_eq!(of(&[]), Default::default());

@@ -1,10 +1,13 @@
 //! Values that a publication prints, beside those of the run.
 //!
 //! The plan names the printed values. Each is a ratio of the costs of two volumes, on one device.
-//! The verdict on ours counts the number, and the direction beyond chance.
+//! The verdict depends on our number, and on its direction beyond chance.
 
-use senesce_core::verdict::{Claim, Verdict};
-use senesce_store::{PUBLISHED, Published, PublishedCost, Role};
+use senesce_core::{
+    Printable,
+    verdict::{Claim, Verdict},
+};
+use senesce_store::{CircumstanceRow, PUBLISHED, Published, PublishedCost, Role};
 
 use crate::{
     columns::text_table,
@@ -16,12 +19,53 @@ use crate::{
 };
 
 /// Heads of the table. The decisive columns come first: narrow screens show those.
-pub(crate) const HEADS: [&str; 8] = ["arm", "published", "ours", "verdict", "ratio", "device", "95% (n)", "place"];
+pub(crate) const HEADS: [&str; 8] = ["arm", "place", "quantity", "published", "ours", "verdict", "device", "95% (n)"];
 /// The columns of [`HEADS`] that are texts.
-pub(crate) const TEXTS: [usize; 5] = [0, 3, 4, 5, 7];
+pub(crate) const TEXTS: [usize; 5] = [0, 1, 2, 5, 6];
+/// The column of the verdict.
+pub(crate) const VERDICT: usize = 5;
+/// More comparisons are no table for readers. A plan that a person wrote has fewer.
+const MOST: usize = 500;
 
 /// The claim that the two volumes cost the same.
 const NO_DIFFERENCE: Claim = Claim::Number(1.0);
+
+/// What the run says about a printed value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    Verdict(Verdict),
+    /// Ours is no difference beyond chance, and two runs of the plan can differ by as much as ours
+    /// differs from the published value.
+    Undecided,
+}
+
+impl Finding {
+    const ALL: [Self; 5] = [
+        Self::Verdict(Verdict::Met),
+        Self::Verdict(Verdict::DirectionOnly),
+        Self::Verdict(Verdict::NotMet),
+        Self::Undecided,
+        Self::Verdict(Verdict::NotComparable),
+    ];
+
+    /// In a sentence that begins with a number.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Verdict(Verdict::Met) => "met",
+            Self::Verdict(Verdict::DirectionOnly) => "met in direction only",
+            Self::Verdict(Verdict::NotMet) => "not met",
+            Self::Verdict(Verdict::NotComparable) => "not comparable",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Self::Verdict(verdict) => verdict_class(verdict),
+            Self::Undecided => "undecided",
+        }
+    }
+}
 
 /// A printed value, beside that of one arm.
 struct Beside {
@@ -30,31 +74,35 @@ struct Beside {
     arm: String,
     /// Our ratio; the reason if there is none.
     ours: Result<Spread, String>,
-    verdict: Verdict,
+    finding: Finding,
 }
 
 /// The printed values of all arms, in the order of the plan, then of the page.
 fn beside(model: &Model) -> Vec<Beside> {
-    let mut rows = Vec::new();
-    for row in model.results.circumstances.iter().filter(|row| row.key == PUBLISHED) {
-        // A later version may have other keys. It then has a table of its own.
+    let of_row = |row: &CircumstanceRow| -> Vec<(Published, Claim)> {
+        // Another version may have other keys. Its values are not compared.
         let all: Vec<Published> = serde_json::from_str(&row.value).unwrap_or_default();
-        for (published, claim) in all.into_iter().filter_map(|one| one.claim().map(|claim| (one, claim))) {
-            let is_of = |(arm, kind): &&(String, String)| {
-                (row.arm.is_empty() || row.arm == *arm)
-                    && (published.file_systems.is_empty() || published.file_systems.contains(kind))
-            };
-            for (arm, _) in model.arms.iter().filter(is_of) {
-                let ours = ratio(model, &published, arm);
-                let verdict = match &ours {
-                    Ok(ours) => judge(claim, ours, limit(model, &published)),
-                    Err(_) => Verdict::NotComparable,
-                };
-                rows.push(Beside { published: published.clone(), claim, arm: arm.clone(), ours, verdict });
-            }
-        }
-    }
-    rows
+        all.into_iter().filter_map(|one| one.claim().map(|claim| (one, claim))).collect()
+    };
+    let rows = model.results.circumstances.iter().filter(|row| row.key == PUBLISHED);
+    let all = rows.flat_map(|row| of_row(row).into_iter().map(move |(published, claim)| (row, published, claim)));
+    let of_arms = all.flat_map(|(row, published, claim)| {
+        let is_of = |(arm, kind): &&(String, String)| {
+            (row.arm.is_empty() || row.arm == *arm)
+                && (published.file_systems.is_empty() || published.file_systems.contains(kind))
+        };
+        let arms: Vec<String> = model.arms.iter().filter(is_of).map(|(arm, _)| arm.clone()).collect();
+        arms.into_iter().map(move |arm| (published.clone(), claim, arm))
+    });
+    let compare = |(published, claim, arm): (Published, Claim, String)| {
+        let ours = ratio(model, &published, &arm);
+        let finding = match &ours {
+            Ok(ours) => judge(claim, ours, limit(model, &published)),
+            Err(_) => Finding::Verdict(Verdict::NotComparable),
+        };
+        Beside { published, claim, arm, ours, finding }
+    };
+    of_arms.take(MOST).map(compare).collect()
 }
 
 /// The ratio of an arm at the last checkpoint of its plan.
@@ -66,12 +114,12 @@ fn ratio(model: &Model, published: &Published, arm: &str) -> Result<Spread, Stri
     let has = |device: &str| model.modelled.get(device).filter(|_| model.is_on(arm, device));
     let lines = match published.cost {
         PublishedCost::Read => has(&virtual_time).or_else(|| has(name)),
-        // Steps have times of the device only if the volumes are that device.
+        // Steps have times of a device only if the volumes are on it in virtual time.
         PublishedCost::Step => has(&virtual_time).map(|_| &model.steps.disk_seconds),
     };
     let lines = lines.ok_or_else(|| match published.cost {
         PublishedCost::Read => format!("no figures of {}", short(name)),
-        PublishedCost::Step => format!("the volumes are no {} in virtual time", short(name)),
+        PublishedCost::Step => format!("the volumes are not on {} in virtual time", short(name)),
     })?;
     let last = model.plans.ends(arm).map_or(0, |(_, last)| last);
     let at_last = |role: Role| {
@@ -91,57 +139,93 @@ fn limit(model: &Model, published: &Published) -> Alike {
     }
 }
 
-/// The verdict. A published difference needs one of ours in the same direction, beyond chance. If
-/// the publication has no difference, ours must not have one either.
-fn judge(claim: Claim, ours: &Spread, limit: Alike) -> Verdict {
+/// The finding. A published difference needs one of ours in the same direction, beyond chance. If
+/// the publication has no difference, ours must be within the limit with its whole interval.
+fn judge(claim: Claim, ours: &Spread, limit: Alike) -> Finding {
     let is_difference = limit.is_difference(ours);
-    match (claim, claim.judge(ours.median, Some((1.0, 1.0)))) {
-        (NO_DIFFERENCE, _) if !is_difference => Verdict::Met,
-        (NO_DIFFERENCE, _) => Verdict::NotMet,
-        (Claim::Number(_) | Claim::Between(..), Verdict::Met) if !is_same_side(claim, ours.median, is_difference) => {
-            Verdict::NotMet
-        }
-        (_, Verdict::DirectionOnly) if !is_difference => Verdict::NotMet,
-        (_, verdict) => verdict,
+    if claim == NO_DIFFERENCE {
+        return match is_difference {
+            true => Finding::Verdict(Verdict::NotMet),
+            false if limit.contains(ours.low) && limit.contains(ours.high) => Finding::Verdict(Verdict::Met),
+            false => Finding::Undecided,
+        };
+    }
+    let side = side(claim);
+    let is_same_side = match side {
+        Some(Side::Above(_)) => is_difference && ours.median > 1.0,
+        Some(Side::Below(_)) => is_difference && ours.median < 1.0,
+        // The range includes 1.
+        None => true,
+    };
+    let reaches_published = match side {
+        Some(Side::Above(least)) => ours.high.max(ours.median * limit.high) >= least,
+        Some(Side::Below(most)) => ours.low.min(ours.median * limit.low) <= most,
+        None => true,
+    };
+    match claim.judge(ours.median, Some((1.0, 1.0))) {
+        verdict @ (Verdict::Met | Verdict::DirectionOnly) if is_same_side => Finding::Verdict(verdict),
+        // A bound has no number that ours could meet by chance.
+        Verdict::Met if !is_difference && reaches_published && !matches!(claim, Claim::AtMost(_)) => Finding::Undecided,
+        _ => Finding::Verdict(Verdict::NotMet),
     }
 }
 
-/// Whether ours is on the same side of 1 as the published value, beyond chance. A range with 1 in
-/// it has no side.
-fn is_same_side(claim: Claim, ours: f64, is_difference: bool) -> bool {
+/// The side of 1 that a claim is on, with the end of the claim that is nearest to 1.
+enum Side {
+    Above(f64),
+    Below(f64),
+}
+
+/// `None`: a range with 1 in it.
+fn side(claim: Claim) -> Option<Side> {
     let (low, high) = match claim {
         Claim::Between(low, high) => (low, high),
-        Claim::Number(number) => (number, number),
-        Claim::AtMost(_) | Claim::Rises | Claim::Falls => return true,
+        Claim::Number(number) | Claim::AtMost(number) => (number, number),
+        Claim::Rises => (f64::INFINITY, f64::INFINITY),
+        Claim::Falls => (0.0, 0.0),
     };
     match () {
-        () if low > 1.0 => is_difference && ours > 1.0,
-        () if high < 1.0 => is_difference && ours < 1.0,
-        () => true,
+        () if low > 1.0 => Some(Side::Above(low)),
+        () if high < 1.0 => Some(Side::Below(high)),
+        () => None,
     }
 }
 
-/// The rows of the table, with a class for the colour of the verdict.
-pub(crate) fn rows(model: &Model) -> Vec<([String; 8], &'static str)> {
-    let row = |row: Beside| {
-        let (ours, interval) = match &row.ours {
-            Ok(ours) if ours.count > 1 => {
-                (figure(ours.median), format!("{}–{} ({})", figure(ours.low), figure(ours.high), ours.count))
-            }
-            Ok(ours) => (figure(ours.median), format!("– ({})", ours.count)),
-            Err(_) => ("–".to_owned(), "–".to_owned()),
-        };
-        let verdict = match (&row.ours, row.verdict) {
-            (Err(why), _) => format!("{}: {why}", row.verdict),
-            (Ok(_), Verdict::Met) if row.claim == NO_DIFFERENCE => "met".to_owned(),
-            (Ok(_), verdict) => verdict.to_string(),
-        };
-        let Published { place, device, .. } = &row.published;
-        let (ratio, device) = (quantity(&row.published), short(device).to_owned());
-        let cells = [row.arm, claim_text(row.claim), ours, verdict, ratio, device, interval, place.clone()];
-        (cells, verdict_class(row.verdict))
+/// The conclusion, and the rows of the table with a class for the colour of each.
+pub(crate) struct Section {
+    pub(crate) conclusion: String,
+    pub(crate) rows: Vec<([String; 8], &'static str)>,
+}
+
+impl Section {
+    /// `None`: the plan names no published values. `name` gives the name of a volume.
+    pub(crate) fn of(model: &Model, name: fn(Role) -> &'static str) -> Option<Self> {
+        let all = beside(model);
+        let conclusion = conclusion(&all);
+        let rows = all.into_iter().map(|row| (cells(&row, name), row.finding.class())).collect();
+        (!conclusion.is_empty()).then_some(Self { conclusion, rows })
+    }
+}
+
+fn cells(row: &Beside, name: fn(Role) -> &'static str) -> [String; 8] {
+    let (ours, interval) = match &row.ours {
+        Ok(ours) if ours.count > 1 => {
+            (figure(ours.median), format!("{}–{} ({})", figure(ours.low), figure(ours.high), ours.count))
+        }
+        Ok(ours) => (figure(ours.median), format!("– ({})", ours.count)),
+        Err(_) => ("–".to_owned(), "–".to_owned()),
     };
-    beside(model).into_iter().map(row).collect()
+    let verdict = match (&row.ours, row.finding, row.claim) {
+        (Err(why), Finding::Verdict(verdict), _) => format!("{verdict}: {why}"),
+        (_, Finding::Undecided, _) => "undecided: chance".to_owned(),
+        (_, Finding::Verdict(Verdict::Met), NO_DIFFERENCE) => "met".to_owned(),
+        (_, Finding::Verdict(Verdict::Met), Claim::AtMost(_)) => "within the bound".to_owned(),
+        (_, Finding::Verdict(verdict), _) => verdict.to_string(),
+    };
+    // The text is that of a plan. A line break in it must not make a line of its own.
+    let place = Printable::new(&row.published.place).to_string();
+    let (quantity, device) = (quantity(&row.published, name), short(&row.published.device).to_owned());
+    [row.arm.clone(), place, quantity, claim_text(row.claim), ours, verdict, device, interval]
 }
 
 fn claim_text(claim: Claim) -> String {
@@ -155,44 +239,42 @@ fn claim_text(claim: Claim) -> String {
     }
 }
 
-/// `reading: nearly full / roomy`.
-fn quantity(published: &Published) -> String {
+/// `read: full/empty`.
+fn quantity(published: &Published, name: fn(Role) -> &'static str) -> String {
     let cost = match published.cost {
-        PublishedCost::Read => "reading",
-        PublishedCost::Step => "a step",
+        PublishedCost::Read => "read",
+        PublishedCost::Step => "step",
     };
-    let [upper, lower] = published.ratio.roles().map(words);
-    format!("{cost}: {upper} / {lower}")
+    let [upper, lower] = published.ratio.roles().map(name);
+    format!("{cost}: {upper}/{lower}")
 }
 
-/// The conclusion in one sentence. `None`: the plan names no published values.
-pub(crate) fn conclusion(model: &Model) -> Option<String> {
-    let rows = beside(model);
-    let of = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
-    let words = |verdict: Verdict| match verdict {
-        Verdict::Met => "met",
-        Verdict::DirectionOnly => "met in direction only",
-        Verdict::NotMet => "not met",
-        Verdict::NotComparable => "not comparable",
-    };
-    let parts: Vec<String> = Verdict::ALL
+/// The conclusion in one sentence. Empty if there is nothing to compare.
+fn conclusion(all: &[Beside]) -> String {
+    let of = |finding: Finding| all.iter().filter(|row| row.finding == finding).count();
+    let parts: Vec<String> = Finding::ALL
         .into_iter()
-        .filter_map(|verdict| Some((of(verdict), verdict)).filter(|(count, _)| *count > 0))
-        .map(|(count, verdict)| format!("{count} {} {}", if count == 1 { "is" } else { "are" }, words(verdict)))
+        .map(|finding| (of(finding), finding))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, finding)| format!("{count} {} {}", if count == 1 { "is" } else { "are" }, finding.words()))
         .collect();
-    let values = if rows.len() == 1 { "published value" } else { "published values" };
-    (!rows.is_empty()).then(|| format!("Of {} {values}, {}.", rows.len(), list(&parts)))
+    let comparisons = if all.len() == 1 { "comparison" } else { "comparisons" };
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("Of {} {comparisons} with published values, {}.", all.len(), list(&parts)),
+    }
 }
 
-/// What the columns mean.
+/// The meaning of the columns.
 pub(crate) const NOTE: &str = "The plan names the published values. Ours are ratios of costs at the last checkpoint. A \
-    number is met if ours is within 40% of it, and a difference beyond chance in the same direction. Where the \
-    publication has no difference, ours must have none beyond chance.";
+    number is met if ours is within 40% of it and differs from 1 beyond chance, in the same direction. It is undecided \
+    if ours shows no such difference, but another run of the plan could. If the publication has no difference, \
+    ours must have none in its whole interval.";
 
 /// The table as text; empty if the plan names no published values.
 pub(crate) fn published_text(model: &Model) -> String {
-    let Some(conclusion) = conclusion(model) else { return String::new() };
-    let rows: Vec<[String; 8]> = rows(model).into_iter().map(|(row, _)| row).collect();
+    let Some(Section { conclusion, rows }) = Section::of(model, Role::name) else { return String::new() };
+    let rows: Vec<[String; 8]> = rows.into_iter().map(|(row, _)| row).collect();
     format!("\nBeside the publication: {conclusion}\n\n{}\n{NOTE}\n", text_table(HEADS, &rows, &TEXTS))
 }
 
@@ -206,34 +288,46 @@ mod tests {
 
     #[test]
     fn a_number_needs_its_direction_beyond_chance() {
+        use Finding::Undecided;
+        const MET: Finding = Finding::Verdict(Verdict::Met);
+        const DIRECTION: Finding = Finding::Verdict(Verdict::DirectionOnly);
+        const NOT_MET: Finding = Finding::Verdict(Verdict::NotMet);
         let limit = Alike::near_one();
-        for (claim, ours, verdict) in [
-            (Claim::Number(1.2), spread(1.3, 1.2, 1.4), Verdict::Met),
-            // Within 40% of 1.2, but no difference.
-            (Claim::Number(1.2), spread(1.02, 1.01, 1.03), Verdict::NotMet),
-            (Claim::Number(1.2), spread(1.3, 0.9, 1.6), Verdict::NotMet),
+        for (claim, ours, finding) in [
+            (Claim::Number(1.2), spread(1.3, 1.2, 1.4), MET),
+            // Within 40% of 1.2, but no difference, and chance does not reach 1.2.
+            (Claim::Number(1.2), spread(1.02, 1.01, 1.03), NOT_MET),
+            (Claim::Number(1.2), spread(1.15, 0.99, 1.3), Undecided),
+            (Claim::Number(0.8), spread(0.9, 0.75, 1.1), Undecided),
+            (Claim::Number(1.2), spread(1.3, 0.9, 1.6), Undecided),
             // Within 40% of 1.2, but in the other direction.
-            (Claim::Number(1.2), spread(0.8, 0.7, 0.9), Verdict::NotMet),
-            (Claim::Number(0.8), spread(0.7, 0.6, 0.9), Verdict::Met),
-            (Claim::Number(7.0), spread(2.0, 1.9, 2.1), Verdict::DirectionOnly),
-            (Claim::Number(7.0), spread(1.04, 1.03, 1.05), Verdict::NotMet),
-            (Claim::Between(1.5, 4.0), spread(3.0, 2.0, 4.0), Verdict::Met),
-            (Claim::Between(1.5, 4.0), spread(1.0, 0.9, 1.1), Verdict::NotMet),
-            (Claim::Between(0.8, 4.0), spread(1.0, 0.9, 1.1), Verdict::Met),
-            (Claim::AtMost(22.0), spread(3.0, 2.0, 4.0), Verdict::Met),
-            (Claim::AtMost(22.0), spread(30.0, 29.0, 31.0), Verdict::DirectionOnly),
-            (Claim::Number(1.0), spread(1.03, 1.01, 1.04), Verdict::Met),
-            (Claim::Number(1.0), spread(1.3, 0.9, 1.4), Verdict::Met),
-            (Claim::Number(1.0), spread(1.3, 1.2, 1.4), Verdict::NotMet),
+            (Claim::Number(1.2), spread(0.8, 0.7, 0.9), NOT_MET),
+            (Claim::Number(0.8), spread(0.7, 0.6, 0.9), MET),
+            (Claim::Number(7.0), spread(2.0, 1.9, 2.1), DIRECTION),
+            (Claim::Number(7.0), spread(1.04, 1.03, 1.05), NOT_MET),
+            (Claim::Between(1.5, 4.0), spread(3.0, 2.0, 4.0), MET),
+            (Claim::Between(1.5, 4.0), spread(1.0, 0.9, 1.1), NOT_MET),
+            (Claim::Between(1.5, 4.0), spread(1.4, 0.9, 2.1), Undecided),
+            (Claim::Between(1.5, 4.0), spread(0.5, 0.4, 0.6), NOT_MET),
+            (Claim::Between(0.8, 4.0), spread(1.0, 0.9, 1.1), MET),
+            (Claim::AtMost(22.0), spread(3.0, 2.0, 4.0), MET),
+            (Claim::AtMost(22.0), spread(30.0, 29.0, 31.0), DIRECTION),
+            // A bound on a rise: no rise does not meet it.
+            (Claim::AtMost(22.0), spread(1.0, 0.9, 1.1), NOT_MET),
+            (Claim::AtMost(22.0), spread(0.5, 0.4, 0.6), NOT_MET),
+            (NO_DIFFERENCE, spread(1.03, 1.01, 1.04), MET),
+            (NO_DIFFERENCE, spread(1.3, 0.9, 1.4), Undecided),
+            (NO_DIFFERENCE, spread(1.3, 1.2, 1.4), NOT_MET),
         ] {
-            assert_eq!(judge(claim, &ours, limit), verdict, "{claim:?} {ours:?}");
+            assert_eq!(judge(claim, &ours, limit), finding, "{claim:?} {ours:?}");
         }
     }
 
     #[test]
     fn a_single_repetition_is_judged_by_the_limit_alone() {
         let ours = Spread { count: 1, median: 1.1, low: 1.1, high: 1.1, ..Spread::default() };
-        assert_eq!(judge(Claim::Number(1.2), &ours, Alike::near_one()), Verdict::Met);
-        assert_eq!(judge(Claim::Number(1.2), &ours, Alike::fresh(false)), Verdict::NotMet);
+        assert_eq!(judge(Claim::Number(1.2), &ours, Alike::near_one()), Finding::Verdict(Verdict::Met));
+        assert_eq!(judge(Claim::Number(1.2), &ours, Alike::fresh(false)), Finding::Undecided);
+        assert_eq!(judge(NO_DIFFERENCE, &ours, Alike::fresh(false)), Finding::Verdict(Verdict::Met));
     }
 }

@@ -116,7 +116,7 @@ fn a_report_with_cures_leads_with_their_gain() {
         first.starts_with("After 200 pulls, a cure by senesce makes xfs 9.0× faster to read on a modelled "),
         "{first}"
     );
-    let why = "This is possible because a cure can store files in the order of reading, and a fresh copy is not always in \
+    let why = "This is possible: a cure can store files in the order of reading, but a fresh copy does not always have \
                this order.";
     let expected = format!("After the cure, xfs is 2.0× faster to read than a fresh copy. {why}");
     assert_eq!(lines.next().unwrap(), expected);

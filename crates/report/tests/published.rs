@@ -26,29 +26,30 @@ const RATIO: &str =
 #[test]
 fn each_arm_has_its_verdict() {
     let text = summary_table(&with(&RATIO.replace("FS", "[]")));
-    assert!(text.contains("Of 3 published values, 1 is met, 1 is met in direction only and 1 is not met."));
-    let quantity = "reading: nearly full / roomy HDD 7.2K – (1) figure 3a";
-    assert_eq!(row(&text, "ext4"), format!("ext4 1.4 1.40 met within 40% {quantity}"));
-    assert_eq!(row(&text, "btrfs"), format!("btrfs 1.4 2.39 direction only {quantity}"));
+    assert!(
+        text.contains("Of 3 comparisons with published values, 1 is met, 1 is met in direction only and 1 is not met.")
+    );
+    assert_eq!(row(&text, "ext4"), "ext4 figure 3a read: full/empty 1.4 1.40 met within 40% HDD 7.2K – (1)");
+    assert_eq!(row(&text, "btrfs"), "btrfs figure 3a read: full/empty 1.4 2.39 direction only HDD 7.2K – (1)");
     // Within 40% of 1.4, but the volumes do not settle, so 1.10 is no difference.
-    assert_eq!(row(&text, "xfs"), format!("xfs 1.4 1.10 not met {quantity}"));
+    assert_eq!(row(&text, "xfs"), "xfs figure 3a read: full/empty 1.4 1.10 not met HDD 7.2K – (1)");
 }
 
 #[test]
 fn only_named_file_systems_are_compared() {
     let text = summary_table(&with(&RATIO.replace("FS", r#"["ext4"]"#)));
-    assert!(text.contains("Of 1 published value, 1 is met."), "{text}");
+    assert!(text.contains("Of 1 comparison with published values, 1 is met."), "{text}");
     assert!(!summary_table(&common::results()).contains("Beside the publication"));
 }
 
 #[test]
-fn what_the_run_lacks_is_not_comparable() {
+fn missing_figure_is_not_comparable() {
     let of_ext4 = RATIO.replace("FS", r#"["ext4"]"#);
     let verdict = |results: &Results| row(&summary_table(results), "ext4");
     let ssd = with(&of_ext4.replace("HDD 7.2K", "SATA SSD"));
     assert!(verdict(&ssd).contains("– not comparable: no figures of SATA SSD"), "{}", verdict(&ssd));
     let step = with(&of_ext4.replace("\"value\"", "\"cost\": \"step\", \"value\""));
-    assert!(verdict(&step).contains("not comparable: the volumes are no HDD 7.2K in virtual time"));
+    assert!(verdict(&step).contains("not comparable: the volumes are not on HDD 7.2K in virtual time"));
     let mut invalid = with(&of_ext4);
     let last = |key: &senesce_store::CellKey| key.arm == "ext4" && key.role == Role::Full && key.pulls == 200;
     invalid.cells.iter_mut().filter(|cell| last(&cell.key)).for_each(|cell| cell.valid = false);
@@ -58,8 +59,8 @@ fn what_the_run_lacks_is_not_comparable() {
 #[test]
 fn page_has_the_table_and_survives_other_versions() {
     let page = |values: &str| render_report(&with(values), &ReportOptions::default()).unwrap();
-    let shown = page(&RATIO.replace("FS", "[]").replace("figure 3a", "<b>3a</b>"));
-    assert!(shown.contains("<section id=\"published\">") && shown.contains("&lt;b&gt;3a"));
+    let shown = page(&RATIO.replace("FS", "[]").replace("figure 3a", "<b>3a\\nwarning: x</b>"));
+    assert!(shown.contains("<section id=\"published\">") && shown.contains("&lt;b&gt;3a\\nwarning"));
     assert!(shown.contains("<span class=\"verdict direction\">direction only</span>"));
     for other in ["no JSON", "[{}]", r#"[{"place": 3}]"#, "{}"] {
         assert!(!page(other).contains("<section id=\"published\">"), "{other}");

@@ -46,7 +46,7 @@ pub enum PublishedCost {
     Step,
 }
 
-/// A value that a publication prints. The report shows ours beside it.
+/// A value that a publication prints. The report shows the value of the run beside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -54,11 +54,11 @@ pub struct Published {
     pub place: String,
     /// The two volumes whose costs are divided.
     pub ratio: PublishedRatio,
-    /// The cost.
+    /// The cost of both volumes: of a cold read, or of a step.
     #[serde(default)]
     pub cost: PublishedCost,
-    /// The device model that is like the device of the publication, as in `measure.devices`. Other
-    /// devices are not compared.
+    /// The device model closest to the device of the publication, named as in `measure.devices`.
+    /// Figures of other devices are not compared.
     pub device: String,
     /// The file systems, by kind. All if the list is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +75,7 @@ pub struct Published {
 }
 
 impl Published {
-    /// The claim. `None` if the keys do not give exactly one: a number, a range or a bound.
+    /// The claim. `None` unless the keys state exactly one number, range or bound.
     pub fn claim(&self) -> Option<Claim> {
         let claim = match (self.value, self.from, self.to) {
             (Some(value), None, None) => Claim::Number(value),

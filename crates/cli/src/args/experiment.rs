@@ -234,7 +234,7 @@ pub struct ReplayArgs {
     /// The recorded order is kept for every file and every directory.
     #[arg(long, value_name = "N", default_value = "1")]
     pub threads: std::num::NonZeroU8,
-    /// Keep an image:SIZE as this image.
+    /// Keep the volume of --on image:SIZE as this image file.
     ///
     /// `senesce inspect FILE` reads it without a mount.
     #[arg(long, value_name = "FILE", conflicts_with = "keep")]

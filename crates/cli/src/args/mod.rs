@@ -90,7 +90,7 @@ impl Cli {
     /// Errors: it is wrong, or it asks for help or the version.
     pub fn read(arguments: &[OsString]) -> Result<(Self, ArgMatches), clap::Error> {
         match Self::parse_with(engines().extend(Self::command()), arguments) {
-            // The texts of all helps are fitted only if one of them may be printed.
+            // All help texts are fitted only if one of them may be printed.
             Err(error) if error.kind() != ErrorKind::DisplayVersion => {
                 Self::parse_with(Self::for_screen(help_columns(MOST_COLUMNS)), arguments)
             }

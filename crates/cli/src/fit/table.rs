@@ -7,16 +7,17 @@ use std::iter::repeat_n;
 use super::{cell, common_columns, fill, wrap};
 
 /// Heads of columns that answer the question of a table: of `compare`, of `show`, of `garden
-/// reproduce`.
-const DECISIVE: [[&str; 4]; 3] = [
-    ["A", "B", "B/A", "gate"],
-    ["model slowdown", "last model s/GiB", "last wall s/GiB", "last / first"],
-    ["published", "ours", "ratio", "verdict"],
+/// reproduce` and published values, of `bench`.
+const DECISIVE: [&[&str]; 4] = [
+    &["A", "B", "B/A", "gate"],
+    &["model slowdown", "last model s/GiB", "last wall s/GiB", "last / first"],
+    &["published", "ours", "ratio", "verdict"],
+    &["aged/unaged"],
 ];
 /// Heads of columns that name a row.
 const NAMES: [&str; 2] = ["volume", "figure"];
 /// Heads of columns whose texts wrap, beside [`NAMES`].
-const TEXTS: [&str; 2] = ["published", "verdict"];
+const TEXTS: [&str; 3] = ["published", "quantity", "verdict"];
 /// A text wraps to no less than this number of letters.
 const LEAST_TEXT: usize = 14;
 /// The shortest form of a path, in letters. With less space, its column is left out.
@@ -98,7 +99,7 @@ impl Column {
         self.has_head(&NAMES) || self.has_head(&TEXTS)
     }
 
-    /// The least width in which no word of a text is broken, and no other cell.
+    /// The least width that breaks no word of a text and no cell of another column.
     fn least_width(&self) -> usize {
         let word = |text: &str| text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
         let cells = self.cells.iter().flatten();
@@ -171,7 +172,7 @@ impl Table {
         let column = &self.columns[at];
         at <= self.columns.iter().position(Column::is_figure).unwrap_or(0)
             || column.has_head(&NAMES)
-            || column.has_head(DECISIVE.as_flattened())
+            || DECISIVE.iter().any(|heads| column.has_head(heads))
     }
 
     /// The width of a line.
@@ -221,7 +222,8 @@ impl Table {
         /// Stands for a blank at which no line breaks.
         const JOINED: char = '\u{1}';
         let has_names = self.columns.iter().any(|column| column.has_head(&["figure"]));
-        let first_figure = self.columns.iter().position(Column::is_figure).unwrap_or(1);
+        // The first column names the row, also if all its names begin with a digit.
+        let first_figure = self.columns.iter().position(Column::is_figure).unwrap_or(1).max(1);
         let is_name = |at: usize| if has_names { self.columns[at].has_head(&NAMES) } else { at < first_figure };
         let rows = self.columns.first().map_or(0, |column| column.cells.len());
         for row in 0..rows {

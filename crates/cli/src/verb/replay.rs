@@ -160,8 +160,8 @@ fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
             (Backend::Image { dir: scratch.to_owned(), size, memory: false }, Bytes(0))
         }
         None if args.image.is_some() => {
-            let hint = Some("name --on image:SIZE, or leave --image out: the device stays as it is with --keep");
-            return Err(usage(format!("--image keeps an image:SIZE; --on names the device {}", args.on), hint));
+            let hint = Some("use --on image:SIZE, or use --keep to leave a device as it is");
+            return Err(usage(format!("--image needs --on image:SIZE; --on names the device {}", args.on), hint));
         }
         None => (Backend::Device { path: PathBuf::from(&args.on), size: None }, Bytes(0)),
     };

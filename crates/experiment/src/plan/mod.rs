@@ -77,7 +77,8 @@ pub struct Plan {
     /// The file systems to compare; each is formatted afresh.
     #[serde(rename = "file_system")]
     pub file_systems: Vec<FileSystem>,
-    /// Values that a publication prints. `senesce show` and the report put ours beside them.
+    /// Values that a publication prints. `senesce show` and the report print those of the run
+    /// beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
 }

@@ -8,12 +8,18 @@ use super::{FileSystemName, Plan};
 /// A key of a published value that cannot be compared with a run of `plan`, and the problem.
 pub(super) fn find_fault(published: &Published, plan: &Plan) -> Option<(&'static str, String)> {
     if published.claim().is_none() {
-        let problem = "needs value = N, or to = N, or from = N and a larger to = N, with numbers above 0";
+        let problem = "needs value = N, to = N, or from = N with a larger to; all numbers must be above 0";
         return Some(("published", problem.to_owned()));
     }
     if find_preset(&published.device).is_none() {
         let known: Vec<&str> = presets().map(|(name, _)| name).collect();
         return Some(("published.device", format!("is {:?}; the devices are {}", published.device, known.join(", "))));
+    }
+    let devices = plan.measure.devices.iter().chain(&plan.volumes.device);
+    if !devices.clone().any(|device| *device == published.device) {
+        let known: Vec<&str> = devices.map(String::as_str).collect();
+        let problem = format!("is {:?}, and the run has figures of {} only", published.device, known.join(", "));
+        return Some(("published.device", problem + "; add it to measure.devices"));
     }
     let is_unknown = |name: &&String| serde_json::from_value::<FileSystemName>((**name).clone().into()).is_err();
     if let Some(unknown) = published.file_systems.iter().find(is_unknown) {
@@ -21,10 +27,11 @@ pub(super) fn find_fault(published: &Published, plan: &Plan) -> Option<(&'static
     }
     let roles = published.ratio.roles();
     if published.cost == PublishedCost::Step && roles.contains(&Role::Unaged) {
-        return Some((
-            "published.ratio",
-            "needs full/empty with cost = \"step\": a fresh copy has no steps".to_owned(),
-        ));
+        return Some(("published.ratio", "needs full/empty if cost = \"step\": a fresh copy has no steps".to_owned()));
+    }
+    if published.cost == PublishedCost::Step && plan.volumes.device.is_none() {
+        let problem = "is \"step\", but steps have times of a device only if volumes.device is set";
+        return Some(("published.cost", problem.to_owned()));
     }
     let missing = roles.into_iter().find(|role| !plan.roles().contains(role))?;
     Some(("published.ratio", format!("needs volumes.{}, which the plan leaves out", missing.name())))
@@ -69,6 +76,8 @@ mod tests {
             ("value = 1.4", "from = 4\nto = 1.5", "published: needs value = N"),
             ("value = 1.4", "value = nan", "published: needs value = N"),
             ("hdd-7200", "floppy", "published.device: is \"floppy\"; the devices are"),
+            ("hdd-7200", "nvme", "published.device: is \"nvme\", and the run has figures of hdd-7200 only"),
+            ("value = 1.4", "value = 1.4\ncost = \"step\"", "published.cost: is \"step\", but"),
             ("value = 1.4", "value = 1.4\nfile_systems = [\"ext5\"]", "published.file_systems: has \"ext5\""),
             ("\"full/empty\"", "\"full/unaged\"\ncost = \"step\"", "published.ratio: needs full/empty"),
             ("\"full/empty\"", "\"empty/full\"", "full/empty"),

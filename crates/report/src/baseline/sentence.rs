@@ -102,7 +102,7 @@ fn counted(judged: &[&Change], all: usize) -> Vec<String> {
     let figures = |count: usize| if count == 1 { "figure" } else { "figures" };
     let earlier = all - judged.len();
     let of_last = match judged.len() {
-        0 => "No figure of the last checkpoint is in both runs.".to_owned(),
+        0 => "The two runs have no common figure at the last checkpoint.".to_owned(),
         all if all == unchanged => format!("No figure changed beyond the limits ({all} judged)."),
         all => format!("{unchanged} of {all} figures {} within the limits.", are(unchanged)),
     };

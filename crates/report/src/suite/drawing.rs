@@ -1,8 +1,8 @@
 //! The drawings of a personality: dots of rates with whiskers, on an axis of ratios.
 //!
 //! On wide screens the states are side by side. They are categories, so no line joins them: at each
-//! aged dot, a short level line marks the rate of the fresh volume. On narrow screens each aged
-//! state has a row for each file system, from its fresh dot to its aged one.
+//! aged dot, a short horizontal line marks the rate of the fresh volume. On narrow screens each
+//! aged state has a row for each file system, from its fresh dot to its aged one.
 
 use std::fmt::Write as _;
 

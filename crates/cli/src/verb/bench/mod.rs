@@ -86,15 +86,14 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
         bench_in(&args, &work, custodian, &scratch, quiet)
     })?;
-    if let Some(path) = &args.html {
-        fs::write(path, told.page()?).with_context(|| format!("cannot write {}", path.display()))?;
-    }
     // Printed when all is cleaned: a reader that closes the pipe leaves no resources.
     match args.json {
         true => println!("{:#}", told.document),
         false => print!("{}", fit(&told.text)),
     }
+    // The last step: an error must not lose the figures.
     if let Some(path) = &args.html {
+        fs::write(path, told.page()?).with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("page: {}", Printable::new(path));
     }
     Ok(())

@@ -99,10 +99,11 @@ fn headline(rows: &[Row], unit: &str, is_more_better: bool) -> String {
     match (rows, worst) {
         ([only], _) if only.comparison.is_some() => finding(only, unit).unwrap_or_default(),
         (_, Some((row, comparison))) => {
-            let chance = if comparison.is_enough() { "" } else { " (chance may explain it)" };
-            format!("Aging costs {} most: aged {}{chance}.", row.name, of_unaged(comparison.ratio, unit))
+            let chance = if is_sure(&(row, comparison)) { "" } else { " (chance may explain it)" };
+            format!("Aging costs most on {}: aged, it {}{chance}.", row.name, of_unaged(comparison.ratio, unit))
         }
-        _ if compared().next().is_some() => "Aging costs no volume anything beyond chance.".to_owned(),
+        _ if has_few => "Too few runs to show a cost of aging.".to_owned(),
+        _ if compared().next().is_some() => "No volume is worse aged than unaged beyond chance.".to_owned(),
         _ => without_twins(rows, unit, is_more_better),
     }
 }
@@ -117,7 +118,7 @@ fn without_twins(rows: &[Row], unit: &str, is_more_better: bool) -> String {
         [best, .., worst] => {
             let ratio = three_digits(worst.aged.median / best.aged.median);
             let (best, a, worst, b) = (&best.name, median(best), &worst.name, median(worst));
-            format!("Aged, {best} is best and {worst} is worst: {a} and {b} {unit} ({ratio} times). {NO_TWINS}")
+            format!("Aged volumes: {best} is best, {worst} is worst: {a} and {b} {unit} ({ratio} times). {NO_TWINS}")
         }
         [only] => format!("{}: {} {unit}. {NO_TWINS}", only.name, median(only)),
         [] => String::new(),
@@ -125,7 +126,7 @@ fn without_twins(rows: &[Row], unit: &str, is_more_better: bool) -> String {
 }
 
 /// The limit of a benchmark of aged volumes alone.
-const NO_TWINS: &str = "Fresh copies were not measured (--unaged).";
+const NO_TWINS: &str = "Fresh copies were not measured (use --unaged).";
 
 /// The finding about a volume in a sentence. `None` without an unaged twin.
 fn finding(row: &Row, unit: &str) -> Option<String> {
@@ -168,7 +169,10 @@ mod tests {
         let rows = compute_rows(&all);
         let ranking = compute_ranking(&all, &rows, false);
         let text = render("tar", &rows, ranking.as_ref(), SECONDS, false);
-        assert!(text.starts_with("Aging costs ext4 most: aged takes 4.00 times as long as unaged (chance"), "{text}");
+        assert!(
+            text.starts_with("Aging costs most on ext4: aged, it takes 4.00 times as long as unaged (chance"),
+            "{text}"
+        );
         assert!(text.contains("too few runs") && text.contains("chance may explain it"), "{text}");
         assert!(!text.contains("no difference is shown"), "{text}");
     }
@@ -183,13 +187,13 @@ mod tests {
         let rows =
             compute_rows(&[figures("ext4", [3.05, 3.15, 4.9, 3.0, 3.4]), figures("xfs", [9.0, 9.1, 9.2, 9.3, 9.4])]);
         let text = render("tar", &rows, None, SECONDS, false);
-        assert!(text.starts_with("Aging costs xfs most: aged takes 2.87 times as long as unaged.\n"), "{text}");
+        assert!(text.starts_with("Aging costs most on xfs: aged, it takes 2.87 times as long as unaged.\n"), "{text}");
         assert!(text.contains("\next4: no difference is shown (95%: "), "{text}");
         let finding = text.lines().nth(2).unwrap();
         assert!(finding.starts_with("xfs: aged takes 2.87 times as long as unaged (95%: "), "{text}");
         assert!(finding.ends_with("; 5 runs each)."), "{text}");
         let rates = render("tar", &rows, None, "commits", true);
-        assert!(rates.starts_with("Aging costs no volume anything beyond chance.\n"), "{rates}");
+        assert!(rates.starts_with("No volume is worse aged than unaged beyond chance.\n"), "{rates}");
         assert!(rates.contains("xfs: aged has 2.87 times the figure of unaged"), "{rates}");
         let one = render("tar", &rows[1..], None, SECONDS, false);
         assert!(one.starts_with("xfs: aged takes 2.87 times") && one.matches("aged takes").count() == 1, "{one}");
@@ -201,9 +205,10 @@ mod tests {
         let rows = compute_rows(&[aged("ext4", 3.0), aged("xfs", 2.0), aged("btrfs", 6.0)]);
         let start = |is_more_better| headline(&rows, SECONDS, is_more_better);
         assert!(
-            start(false).starts_with("Aged, xfs is best and btrfs is worst: 2.00 and 6.00 wall seconds (3.00 times)")
+            start(false)
+                .starts_with("Aged volumes: xfs is best, btrfs is worst: 2.00 and 6.00 wall seconds (3.00 times)")
         );
-        assert!(start(true).starts_with("Aged, btrfs is best and xfs is worst"));
+        assert!(start(true).starts_with("Aged volumes: btrfs is best, xfs is worst"));
         assert!(headline(&rows[..1], SECONDS, false).starts_with("ext4: 3.00 wall seconds. Fresh copies were not"));
     }
 }

@@ -14,6 +14,8 @@ use super::{
 };
 use crate::table::{tell_ratio, tell_value};
 
+/// Slowdowns whose ratio is up to this are about equal.
+const NEAR: f64 = 1.05;
 /// A table of up to this many rows has all of them.
 const SHORT_TABLE: usize = 20;
 
@@ -62,7 +64,11 @@ fn conclude_age(rows: &[Row], headline: &str) -> Option<String> {
     let device = |row: &Row| Printable::new(short(&row.figure).trim_end_matches(quantity).trim_end()).to_string();
     let (on, [a, b]) = (device(main), medians(main));
     let times = format!("B/A {}", tell_ratio(ratio));
+    let is_near = (1.0 / NEAR..=NEAR).contains(&ratio);
     let first = match (quantity == SLOWDOWN, differs(main), ratio > 1.0) {
+        (true, true, _) if is_near => {
+            format!("A and B are about equally aged on {on}: slowdown {a} and {b} ({times}).")
+        }
         (true, false, _) => format!("A and B are equally aged on {on}: slowdown {a} and {b}."),
         (true, true, true) => format!("B is more aged than A on {on}: slowdown {b} instead of {a} ({times})."),
         (true, true, false) => format!("A is more aged than B on {on}: slowdown {a} instead of {b} ({times})."),
@@ -73,7 +79,7 @@ fn conclude_age(rows: &[Row], headline: &str) -> Option<String> {
     let others = rows.iter().filter(|row| row.figure != headline && row.figure.ends_with(quantity));
     let ratios = others.filter_map(|row| Some((row, row.comparison.as_ref()?.ratio)));
     let others: Vec<String> = ratios.map(|(row, ratio)| format!("{} on {}", tell_ratio(ratio), device(row))).collect();
-    let more = if others.is_empty() { String::new() } else { format!("B/A is {}.\n", list(&others)) };
+    let more = if others.is_empty() { String::new() } else { format!("B/A ({quantity}) is {}.\n", list(&others)) };
     Some(format!("{first}\n{more}"))
 }
 
@@ -114,11 +120,14 @@ fn change(row: &Row) -> f64 {
     }
 }
 
-/// Sorts the rows of a table: those of the headline figure, then all others, the largest change
+/// Sorts the rows of a table: those of the headline figure, then those that a gate does not pass,
+/// then all others. Within each, differences come before what chance explains, the largest change
 /// first.
 pub(super) fn order(rows: &mut [&Row], headline: Option<&str>) {
     let is_headline = |row: &Row| Some(row.figure.as_str()) == headline;
-    rows.sort_by(|a, b| is_headline(b).cmp(&is_headline(a)).then(change(b).total_cmp(&change(a))));
+    let is_stopped = |row: &Row| matches!(row.outcome, Some(Outcome::Fail | Outcome::Undecided));
+    let first = |row: &Row| (is_headline(row), is_stopped(row), differs(row));
+    rows.sort_by(|a, b| first(b).cmp(&first(a)).then(change(b).total_cmp(&change(a))));
 }
 
 /// The rows of the table, and how many it leaves out because they have no difference.
@@ -217,10 +226,15 @@ mod tests {
         assert_eq!(first(&[tree(slowdown, 4.81, 1.2)], slowdown), said);
         let said = "A and B are equally aged on HDD 7.2K: slowdown 1.20 and 1.20.";
         assert_eq!(first(&[tree(slowdown, 1.2, 1.2)], slowdown), said);
+        let said = "A and B are about equally aged on HDD 7.2K: slowdown 1.20 and 1.24 (B/A 1.033).";
+        assert_eq!(first(&[tree(slowdown, 1.2, 1.24)], slowdown), said);
         let said = "B costs more than A on HDD 7.2K: 30 instead of 10 s/GiB (B/A 3.00).";
         assert_eq!(first(&[tree("HDD 7.2K s/GiB", 10.0, 30.0)], "HDD 7.2K s/GiB"), said);
         let rows = [tree(slowdown, 1.2, 4.81), tree("NVMe SSD slowdown", 2.0, 1.0)];
-        assert!(conclude(&rows, Some(slowdown)).contains("\nB/A is 0.500 on NVMe SSD.\n2 figures compared: 2 with"));
+        assert!(
+            conclude(&rows, Some(slowdown))
+                .contains("\nB/A (slowdown) is 0.500 on NVMe SSD.\n2 figures compared: 2 with")
+        );
     }
 
     #[test]

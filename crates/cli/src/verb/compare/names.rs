@@ -6,8 +6,8 @@ use senesce_store::Results;
 
 use super::{Row, figures::SLOWDOWN};
 
-/// The name of a modelled figure without the mark of models: its device, its method in parentheses
-/// and its quantity. Other names stay.
+/// The name of a figure without the prefix `model: `. For a modelled figure these are its device,
+/// its method in parentheses and its quantity.
 fn without_mark(figure: &str) -> &str {
     figure.strip_prefix("model: ").unwrap_or(figure)
 }
@@ -33,8 +33,8 @@ pub(super) fn shown(figure: &str, rows: &[Row]) -> String {
 }
 
 /// The figure with which the page of a run begins, as far as `rows` have it: the slowdown on the
-/// main device, or else the cost there, or else the measured cost. The main device is the disk in
-/// virtual time, or else the first device of the plan.
+/// first device that they have, or else the cost there, or else the measured cost. The disk in
+/// virtual time is the first device, then those of the plan in its order.
 pub(super) fn find_headline(rows: &[Row], results: &Results) -> Option<String> {
     let of_plan = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "measure.device_names");
     let planned: Vec<String> = of_plan.and_then(|row| serde_json::from_str(&row.value).ok()).unwrap_or_default();
@@ -47,15 +47,21 @@ pub(super) fn find_headline(rows: &[Row], results: &Results) -> Option<String> {
             (row.method != "virtual-time", place, row.method == "trace", name)
         })
         .collect();
-    let main = devices.first().map(|(.., name)| name.as_str());
-    first_of(rows, main)
+    let on_device = devices.iter().find_map(|(.., name)| of_device(rows, name));
+    on_device.or_else(|| find(rows, "grep s/GiB"))
 }
 
-/// The headline figure on a device, as far as `rows` have it.
+/// The headline figure on a device, or else the measured cost, as far as `rows` have it.
 pub(super) fn first_of(rows: &[Row], device: Option<&str>) -> Option<String> {
-    let of_device = device.into_iter().flat_map(|device| [SLOWDOWN, "s/GiB"].map(|end| format!("{device} {end}")));
-    let mut figures = of_device.chain(["grep s/GiB".to_owned()]);
-    figures.find(|figure| rows.iter().any(|row| row.figure == *figure))
+    device.and_then(|device| of_device(rows, device)).or_else(|| find(rows, "grep s/GiB"))
+}
+
+fn of_device(rows: &[Row], device: &str) -> Option<String> {
+    [SLOWDOWN, "s/GiB"].into_iter().find_map(|end| find(rows, &format!("{device} {end}")))
+}
+
+fn find(rows: &[Row], figure: &str) -> Option<String> {
+    rows.iter().any(|row| row.figure == figure).then(|| figure.to_owned())
 }
 
 #[cfg(test)]

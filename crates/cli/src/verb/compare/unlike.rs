@@ -7,7 +7,7 @@ use std::{
 
 use schemars::JsonSchema;
 use senesce_core::statistics::compute_median;
-use senesce_store::{CircumstanceRow, LoadRow, Results, is_of_execution};
+use senesce_store::{CircumstanceRow, LoadRow, PUBLISHED, Results, is_of_execution};
 use serde::Serialize;
 
 /// Groups in the order in which they are printed.
@@ -178,10 +178,11 @@ pub(in crate::verb) fn keep_circumstances(rows: &[CircumstanceRow]) -> Vec<Circu
     rows.iter().filter_map(kept).collect()
 }
 
-/// Whether a circumstance differs between any two runs, or is an outcome of the run.
+/// Whether a circumstance differs between any two runs, is an outcome of the run, or has no effect
+/// on it.
 fn is_incidental(key: &str, value: &str) -> bool {
     let is_loop = key == "device" && value.starts_with("/dev/loop");
-    let is_name = matches!(key, "plan.name" | "plan.description" | "volume" | "image");
+    let is_name = matches!(key, "plan.name" | "plan.description" | PUBLISHED | "volume" | "image");
     is_loop || is_name || is_of_execution(key) || key.starts_with("reached.")
 }
 
