@@ -97,10 +97,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         published => published.map(|section| context! {
             conclusion => section.conclusion,
             note => published::NOTE,
-            heads => published::HEADS.map(str::to_owned),
-            texts => published::TEXTS,
-            verdict => published::VERDICT,
-            rows => section.rows,
+            rows => section.rows.iter().map(published_row).collect::<Vec<_>>(),
         }),
         first_modelled => first_modelled,
         change => baseline::section(&model, options.baseline.as_ref()),
@@ -185,6 +182,13 @@ fn unbroken(sentence: &str) -> Value {
         false => escape(word),
     };
     Value::from_safe_string(sentence.split(' ').map(word).collect::<Vec<_>>().join(" "))
+}
+
+/// A row of the published values. Rows with one title follow each other.
+fn published_row(row: &published::Row) -> Value {
+    let [arm, place, quantity, published, ours, verdict, device, interval] = &row.cells;
+    let title = format!("{place}: {quantity}, {device}");
+    context! { title, arm, published, ours, verdict, interval, class => row.class }
 }
 
 /// A row of the summary, with the volume in words.

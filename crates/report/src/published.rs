@@ -19,11 +19,9 @@ use crate::{
 };
 
 /// Heads of the table. The decisive columns come first: narrow screens show those.
-pub(crate) const HEADS: [&str; 8] = ["arm", "place", "quantity", "published", "ours", "verdict", "device", "95% (n)"];
+const HEADS: [&str; 8] = ["arm", "place", "quantity", "published", "ours", "verdict", "device", "95% (n)"];
 /// The columns of [`HEADS`] that are texts.
-pub(crate) const TEXTS: [usize; 5] = [0, 1, 2, 5, 6];
-/// The column of the verdict.
-pub(crate) const VERDICT: usize = 5;
+const TEXTS: [usize; 5] = [0, 1, 2, 5, 6];
 /// More comparisons are no table for readers. A plan that a person wrote has fewer.
 const MOST: usize = 500;
 
@@ -191,10 +189,18 @@ fn side(claim: Claim) -> Option<Side> {
     }
 }
 
-/// The conclusion, and the rows of the table with a class for the colour of each.
+/// The conclusion, and the rows of the table.
 pub(crate) struct Section {
     pub(crate) conclusion: String,
-    pub(crate) rows: Vec<([String; 8], &'static str)>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A row of the table.
+pub(crate) struct Row {
+    /// In the order of [`HEADS`].
+    pub(crate) cells: [String; 8],
+    /// The class of the colour of the verdict.
+    pub(crate) class: &'static str,
 }
 
 impl Section {
@@ -202,7 +208,7 @@ impl Section {
     pub(crate) fn of(model: &Model, name: fn(Role) -> &'static str) -> Option<Self> {
         let all = beside(model);
         let conclusion = conclusion(&all);
-        let rows = all.into_iter().map(|row| (cells(&row, name), row.finding.class())).collect();
+        let rows = all.into_iter().map(|row| Row { cells: cells(&row, name), class: row.finding.class() }).collect();
         (!conclusion.is_empty()).then_some(Self { conclusion, rows })
     }
 }
@@ -274,7 +280,7 @@ pub(crate) const NOTE: &str = "The plan names the published values. Ours are rat
 /// The table as text; empty if the plan names no published values.
 pub(crate) fn published_text(model: &Model) -> String {
     let Some(Section { conclusion, rows }) = Section::of(model, Role::name) else { return String::new() };
-    let rows: Vec<[String; 8]> = rows.into_iter().map(|(row, _)| row).collect();
+    let rows: Vec<[String; 8]> = rows.into_iter().map(|row| row.cells).collect();
     format!("\nBeside the publication: {conclusion}\n\n{}\n{NOTE}\n", text_table(HEADS, &rows, &TEXTS))
 }
 
