@@ -32,8 +32,8 @@ const NO_DIFFERENCE: Claim = Claim::Number(1.0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
     Verdict(Verdict),
-    /// Ours is no difference beyond chance, and two runs of the plan can differ by as much as ours
-    /// differs from the published value.
+    /// Ours is no difference beyond chance, but another run of the plan could reach the published
+    /// value.
     Undecided,
 }
 
