@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
+use senesce_experiment::plan::Setting;
 use senesce_volume::FileSystemKind;
 
 use super::{GuestArgs, complete};
@@ -29,7 +30,7 @@ pub struct RunArgs {
     /// from the beginning. Complete arms stay as they are.
     #[arg(
         long, value_name = "DIR", add = ArgValueCandidates::new(complete::runs),
-        conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run", "pulls", "runs", "seed", "device", "real_time"]
+        conflicts_with_all = ["plan", "out", "repo", "trace", "dry_run", "pulls", "runs", "seed", "device", "real_time", "set"]
     )]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
@@ -78,6 +79,14 @@ pub struct ChangeArgs {
     /// Let the modelled device take its time for real.
     #[arg(long)]
     pub real_time: bool,
+    /// Override a key of the plan, such as workload.fsfb.rounds=100. Repeatable.
+    ///
+    /// The key starts at the root of the plan; a number names an entry of a list:
+    /// file_system.0.mount=noatime. The value is one of TOML; a text needs no quotes. The run keeps
+    /// the changed plan, and its description lists the changes. Options such as --seed override
+    /// --set. docs/reference/plan-keys.md lists the keys.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
 }
 
 #[derive(Debug, Args)]

@@ -49,7 +49,7 @@ pub fn run(args: RunArgs, quiet: bool) -> Result<()> {
             Run::resume(dir, args.force, world(args.change.trust_repo)?)?
         }
         (None, Some(path)) => {
-            let plan = with_overrides(Plan::read(path)?, path, &args.change)?;
+            let plan = read_changed(path, &args.change)?;
             let out = args.out.clone().unwrap_or_else(|| next_run_dir(&plan.name));
             check_run_directory(&out)?;
             if plan.file_systems.iter().any(|fs| fs.kind.is_engine()) {
@@ -221,10 +221,11 @@ fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -
     Ok(state.join("senesce/runs"))
 }
 
-/// The plan with the changes of the command line.
+/// Reads a plan with the changes of the command line.
 ///
 /// Errors: the changed plan makes no sense.
-pub fn with_overrides(mut plan: Plan, path: &Path, args: &ChangeArgs) -> Result<Plan> {
+pub fn read_changed(path: &Path, args: &ChangeArgs) -> Result<Plan> {
+    let mut plan = Plan::read_with(path, &args.set)?;
     check_history_options(&plan, args)?;
     if args.repo.is_some() || args.trace.is_some() {
         (plan.history.synthetic, plan.history.like) = (None, None);
@@ -267,7 +268,7 @@ fn check_history_options(plan: &Plan, args: &ChangeArgs) -> Result<()> {
         WorkloadKind::History | WorkloadKind::Interfile => None,
     };
     let hint = match steps.filter(|_| option == "--pulls") {
-        Some(key) => format!("set workload.{name}.{key} in the plan"),
+        Some(key) => format!("write --set workload.{name}.{key}=N instead"),
         None => "leave it out, or name a plan with the table history".to_owned(),
     };
     Err(usage(message, Some(&hint)))

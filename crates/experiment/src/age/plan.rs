@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::Until;
 use crate::description::read_description;
-use crate::plan::{PLAN_FORMAT, Plan, PlanError};
+use crate::plan::{PLAN_FORMAT, Plan, PlanError, Setting, insert};
 
 /// Kinds of workload that need no history. Their settings are the keys of their table in plans.
 const MADE: [&str; 7] = ["fsfb", "profile", "mail", "intrafile", "interfile", "renames", "overwrite"];
@@ -58,9 +58,8 @@ pub fn plan_aging(
         let home =
             if matches!(name.as_str(), "pulls" | "start") && home.starts_with("history") { "history" } else { &home };
         let key = if name.contains('.') { name.clone() } else { format!("{home}.{name}") };
-        let parsed = format!("v = {value}").parse::<Table>().ok().filter(|table| table.len() == 1);
-        let value = parsed.and_then(|mut table| table.remove("v")).unwrap_or_else(|| Value::String(value.clone()));
-        set(&mut plan, &key, value).map_err(|problem| wrong(&key, problem))?;
+        let setting = Setting { key, value: value.clone() };
+        setting.apply(&mut plan).map_err(|problem| wrong(&setting.key, problem))?;
     }
     if let Some(seed) = seed {
         plan.insert(
@@ -90,24 +89,24 @@ fn begin() -> Table {
 fn describe(plan: &mut Table, kind: &str, argument: Option<String>) -> Result<String, String> {
     let needs = |what: &str, written: &str| Err(format!("{kind} needs {what}: {kind}:{written}"));
     match (kind, argument) {
-        ("git", Some(repo)) => set(plan, "history.repo", Value::String(repo)).map(|()| "history".into()),
-        ("trace", Some(file)) => set(plan, "history.trace", Value::String(file)).map(|()| "history".into()),
+        ("git", Some(repo)) => insert(plan, "history.repo", Value::String(repo)).map(|()| "history".into()),
+        ("trace", Some(file)) => insert(plan, "history.trace", Value::String(file)).map(|()| "history".into()),
         ("replay", Some(file)) => {
-            set(plan, "workload.kind", Value::String("replay".into()))?;
-            set(plan, "workload.replay.log", Value::String(file)).map(|()| "workload.replay".into())
+            insert(plan, "workload.kind", Value::String("replay".into()))?;
+            insert(plan, "workload.replay.log", Value::String(file)).map(|()| "workload.replay".into())
         }
         ("replay", None) => needs("an operation log", "LOG"),
         ("git", None) => needs("a repository", "REPO"),
         ("trace", None) => needs("a file", "FILE"),
-        ("synthetic", None) => set(plan, "history.synthetic.model", Value::String("linux-like".into()))
+        ("synthetic", None) => insert(plan, "history.synthetic.model", Value::String("linux-like".into()))
             .map(|()| "history.synthetic".into()),
         ("profile", argument) => {
-            set(plan, "workload.kind", Value::String("profile".into()))?;
-            let name = argument.map_or(Ok(()), |name| set(plan, "workload.profile.profile", Value::String(name)));
+            insert(plan, "workload.kind", Value::String("profile".into()))?;
+            let name = argument.map_or(Ok(()), |name| insert(plan, "workload.profile.profile", Value::String(name)));
             name.map(|()| "workload.profile".into())
         }
         (kind, None) if MADE.contains(&kind) => {
-            set(plan, "workload.kind", Value::String(kind.into())).map(|()| format!("workload.{kind}"))
+            insert(plan, "workload.kind", Value::String(kind.into())).map(|()| format!("workload.{kind}"))
         }
         (kind, _) => Err(format!(
             "{kind:?} is unknown; there are {}, profile:NAME, replay:LOG, synthetic, git:REPO, trace:FILE and PLAN.toml",
@@ -128,21 +127,7 @@ fn fill(plan: &mut Table, kind: &str, fullness: f64) -> Result<(), String> {
         "profile" => ("workload.profile.fullness_percent", Value::Float(percent)),
         _ => return Ok(()),
     };
-    set(plan, key, value)
-}
-
-/// Sets a key with dots, and makes the missing tables.
-fn set(plan: &mut Table, key: &str, value: Value) -> Result<(), String> {
-    match key.split_once('.') {
-        None => {
-            plan.insert(key.to_owned(), value);
-            Ok(())
-        }
-        Some((table, rest)) => match plan.entry(table.to_owned()).or_insert_with(|| Value::Table(Table::new())) {
-            Value::Table(inner) => set(inner, rest, value),
-            _ => Err(format!("{table} is no table")),
-        },
-    }
+    insert(plan, key, value)
 }
 
 #[cfg(test)]

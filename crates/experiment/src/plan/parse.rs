@@ -1,65 +1,20 @@
 //! Parses plan files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use senesce_store::Role;
 use serde::de::DeserializeOwned;
+use toml::Table;
 
 use crate::{description::read_description, volumes::check_words};
 
 use super::{
-    Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, VolumePlan, WorkloadKind,
+    Edition, Engine, FileSystemName, GardeningName, PLAN_FORMAT, Plan, PlanError, VolumePlan, WorkloadKind,
     did_you_mean::nearest_known, messages::explain, published::find_fault,
 };
 
 /// Mount options of our engines. The gardening of a garden has its own key.
 const ENGINE_OPTIONS: [&str; 3] = ["threads", "cache", "point-every"];
-
-/// The reason why a plan cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// The file could not be read.
-    #[error("cannot read the plan {path:?}: {source}")]
-    Read {
-        /// The plan file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The text is not a plan.
-    #[error("cannot read {path:?}: {problem}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
-    Syntax {
-        /// The plan file.
-        path: PathBuf,
-        /// The place and the problem.
-        problem: String,
-        /// The probable meaning.
-        hint: Option<String>,
-    },
-    /// The plan has another version of the format.
-    #[error(
-        "{path:?} has format {found:?}; this program reads {reads:?}\n  hint: if that is a later version, use a newer \
-         senesce"
-    )]
-    Version {
-        /// The plan file.
-        path: PathBuf,
-        /// The value of its `format`.
-        found: String,
-        /// The version that this program reads.
-        reads: &'static str,
-    },
-    /// Contradictory values.
-    #[error("{path:?}: {key}: {problem}")]
-    Contradiction {
-        /// The plan file.
-        path: PathBuf,
-        /// The key.
-        key: String,
-        /// The problem of its value.
-        problem: String,
-    },
-}
 
 impl Plan {
     /// Reads a plan file. Relative paths in it start at the working directory.
@@ -275,32 +230,40 @@ impl Plan {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, PlanError> {
+pub(super) fn read_text(path: &Path) -> Result<String, PlanError> {
     read_description(path).map_err(|source| PlanError::Read { path: path.to_owned(), source })
 }
 
 /// Parses a text as a table of that format. `path` is for messages.
 pub(crate) fn parse_format<T: DeserializeOwned>(path: &Path, text: &str, reads: &'static str) -> Result<T, PlanError> {
-    let path_buf = path.to_owned();
-    // The version first: an unknown key of a later version must not be reported as misspelt.
-    if let Ok(table) = text.parse::<toml::Table>() {
-        match table.get("format").and_then(|format| format.as_str()) {
-            Some(found) if found == reads => {}
-            Some(found) => return Err(PlanError::Version { path: path_buf, found: found.to_owned(), reads }),
-            None => {
-                return Err(PlanError::Contradiction {
-                    path: path_buf,
-                    key: "format".into(),
-                    problem: format!("is missing; write format = {reads:?} as the first line"),
-                });
-            }
+    if let Ok(table) = text.parse::<Table>() {
+        check_format(path, &table, reads)?;
+    }
+    toml::from_str(text).map_err(|error| syntax(path, &error))
+}
+
+/// Reads a plan from a table. Its values are not checked. `path` is for messages.
+pub(super) fn parse_table(path: &Path, table: Table) -> Result<Plan, PlanError> {
+    check_format(path, &table, PLAN_FORMAT)?;
+    table.try_into().map_err(|error| syntax(path, &error))
+}
+
+/// Checks the version before any key: an unknown key of a later version must not be reported as
+/// misspelt.
+fn check_format(path: &Path, table: &Table, reads: &'static str) -> Result<(), PlanError> {
+    let path = path.to_owned();
+    match table.get("format").and_then(|format| format.as_str()) {
+        Some(found) if found == reads => Ok(()),
+        Some(found) => Err(PlanError::Version { path, found: found.to_owned(), reads }),
+        None => {
+            let problem = format!("is missing; write format = {reads:?} as the first line");
+            Err(PlanError::Contradiction { path, key: "format".into(), problem })
         }
     }
-    toml::from_str(text).map_err(|error| {
-        let hint = nearest_known(error.message());
-        let problem = explain(&error);
-        PlanError::Syntax { path: path_buf, problem, hint }
-    })
+}
+
+fn syntax(path: &Path, error: &toml::de::Error) -> PlanError {
+    PlanError::Syntax { path: path.to_owned(), problem: explain(error), hint: nearest_known(error.message()) }
 }
 
 /// Whether a text may name a directory of the run. It cannot name a place outside.

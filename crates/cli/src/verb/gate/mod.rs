@@ -49,7 +49,7 @@ use super::{
         unlike::{Unlike, compute_unlike},
     },
     output::check_files,
-    run::{next_run_dir, run, with_overrides},
+    run::{next_run_dir, read_changed, run},
     show::read_results,
 };
 use crate::{
@@ -246,7 +246,7 @@ fn find_run(args: &GateArgs, baseline: Option<&Baseline>, quiet: bool) -> Result
     if path.is_dir() {
         return Err(usage(format!("{} is no run", path.display()), Some("name the directory of a run, or a plan")));
     }
-    let plan = with_overrides(Plan::read(path)?, path, &args.run.change)?;
+    let plan = read_changed(path, &args.run.change)?;
     if let Some(baseline) = baseline {
         check_plan(&plan, path, baseline)?;
     }

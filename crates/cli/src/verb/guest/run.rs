@@ -25,7 +25,7 @@ use senesce_volume::{
 use super::{
     super::{
         home::with_home,
-        run::{next_run_dir, registry_dir, with_overrides},
+        run::{next_run_dir, read_changed, registry_dir},
     },
     Job, Words, check_visible, start,
 };
@@ -40,7 +40,7 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
     let place = match (&args.resume, &args.plan) {
         (Some(dir), _) => existing(dir)?,
         (None, Some(path)) => {
-            let plan = with_overrides(Plan::read(path)?, path, &args.change)?;
+            let plan = read_changed(path, &args.change)?;
             check_visible(path)?;
             new(plan, args.out.clone())?
         }
@@ -50,7 +50,7 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
     };
     // Without "..", so that a new option is not forgotten here.
     let RunArgs { plan, out: _, dry_run: _, resume, change, force, guest } = args;
-    let ChangeArgs { repo, trust_repo, trace, pulls, runs, seed, device, real_time } = change;
+    let ChangeArgs { repo, trust_repo, trace, pulls, runs, seed, device, real_time, set } = change;
     let mut words = Words::new("run", quiet);
     match resume {
         Some(_) => words.path("--resume", &place.dir),
@@ -67,6 +67,7 @@ pub fn run(kind: GuestArg, args: RunArgs, quiet: bool) -> Result<()> {
     words.text("--seed", seed.map(|seed| seed.to_string()));
     words.text("--device", device);
     words.flag("--real-time", real_time);
+    set.iter().for_each(|setting| words.text("--set", Some(setting.to_string())));
     words.flag("--force", force);
     execute(kind, &guest, &place, words, quiet)
 }
