@@ -1,12 +1,14 @@
 //! Tips for wrong command lines, where those of clap do not help.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::Path};
 
 use clap::{
     Command, Error,
     builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+
+use crate::verb::shell::{command_with, quote};
 
 /// Options that users expect of a verb, and what has their effect.
 const GUESSED: &[(&str, &str, &str)] = &[
@@ -17,6 +19,11 @@ const GUESSED: &[(&str, &str, &str)] = &[
     ("age", "--workload", "the workload has no option: senesce age fsfb --on PLACE"),
     ("bench", "--fs", "the volumes name their file systems: --aged IMAGE"),
     ("compare", "--html", "`senesce report RUN --baseline RUN` writes a page"),
+    (
+        "inspect",
+        "--compare",
+        "two inspections: `senesce inspect PLACE --json > A.json` for each place, then `senesce compare A.json B.json`",
+    ),
     ("inspect", "--fs", "inspect finds the file system itself"),
     ("inspect", "--on", "the place has no option: senesce inspect PLACE"),
     ("inspect", "--out", "--html FILE writes a page, --map FILE a picture, --json prints all figures"),
@@ -27,11 +34,27 @@ const GUESSED: &[(&str, &str, &str)] = &[
     ("run", "--fs", "the file systems are in the plan: [[file_system]] with kind = \"xfs\""),
     ("run", "--json", "`senesce show RUN --json` prints the results"),
     ("run", "--on", "the volumes are in the plan: [volumes]; --device NAME models a disk"),
+    ("run", "--rounds", "the keys of the plan have --set: --set workload.fsfb.rounds=100"),
+    ("run", "--steps", "the keys of the plan have --set: --set workload.fsfb.rounds=100"),
     ("show", "--csv", "`senesce export RUN --csv TABLE` prints a table"),
 ];
 
 /// Two options that exclude each other, and what to do.
 const CONFLICTS: &[(&str, &str, &str)] = &[("--guest", "--dry-run", "leave --guest out: a dry run starts no kernel")];
+
+/// Options that a verb needs, with a value for an example of its command line.
+const NEEDED: &[(&str, &str, &str)] = &[
+    ("age", "--on", "empty-dir"),
+    ("record", "--on", "src"),
+    ("record", "--mount", "empty-dir"),
+    ("record", "--log", "new.senesce-log"),
+    ("replay", "--on", "empty-dir"),
+];
+/// The value of `--on` in the example if the user names a file system.
+const NEEDED_WITH_FS: &str = "image:4GiB";
+
+/// Verbs whose commands read a file, and the command that prints it.
+const READERS: &[(&str, &str)] = &[("log", "show"), ("image", "list")];
 
 /// Verbs whose last argument is a command line, which a user may write without `--`.
 const WITH_COMMAND: [&str; 3] = ["bench", "record", "trace"];
@@ -43,10 +66,14 @@ pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) 
             let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
             let verbs = named_verbs(root, arguments);
             let verb = verbs.first().map_or("", |verb| verb.get_name());
+            let wrong = wrong.clone();
             let guessed = GUESSED.iter().find(|(of, option, _)| (*of, *option) == (verb, wrong.as_str()));
             let is_number = wrong.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
             match guessed {
-                Some((_, _, tip)) => Some((*tip).to_owned()),
+                Some((_, _, tip)) => {
+                    error.remove(ContextKind::SuggestedArg);
+                    Some((*tip).to_owned())
+                }
                 None if is_number => Some(format!("a value that starts with - follows an =, as in --option={wrong}")),
                 None if WITH_COMMAND.contains(&verb) && !wrong.starts_with('-') => {
                     Some(format!("write -- before the command: senesce {verb} [OPTIONS] -- {wrong}"))
@@ -60,10 +87,18 @@ pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) 
                 Some(verb) => {
                     let names = verb.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
                     let names: Vec<&str> = names.filter(|name| *name != "help").collect();
-                    Some(format!("the commands are {}", names.join(", ")))
+                    let list = format!("the commands are {}", names.join(", "));
+                    Some(name_reader(&error, verb.get_name()).map_or(list.clone(), |tip| format!("{tip}; {list}")))
                 }
                 None => Some("`senesce -h` lists all commands".to_owned()),
             }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let verbs = named_verbs(root, arguments);
+            let Some(tip) = verbs.first().and_then(|verb| complete(&error, verb.get_name(), arguments)) else {
+                return error;
+            };
+            Some(tip)
         }
         ErrorKind::ArgumentConflict => {
             let conflict = CONFLICTS.iter().find(|(one, other, _)| is_about(&error, one) && is_about(&error, other));
@@ -77,6 +112,30 @@ pub(super) fn improve(mut error: Error, root: &Command, arguments: &[OsString]) 
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
+}
+
+/// The command that prints a file, if the user named the file without it.
+fn name_reader(error: &Error, verb: &str) -> Option<String> {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let (_, reader) = READERS.iter().find(|(of, _)| *of == verb).filter(|_| Path::new(wrong).is_file())?;
+    Some(format!("`senesce {verb} {reader} {}` prints it", quote(wrong)))
+}
+
+/// The user's command line with values for the options that it lacks. `None`: an argument without a
+/// name is missing, too.
+fn complete(error: &Error, verb: &str, arguments: &[OsString]) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    let has_fs = arguments.iter().filter_map(|word| word.to_str()).any(|word| word.starts_with("--fs"));
+    let is_missing = |option: &str| missing.iter().any(|argument| argument.split(' ').next() == Some(option));
+    let needed = NEEDED.iter().filter(|(of, option, _)| *of == verb && is_missing(option));
+    let options: Vec<(&str, &str)> = needed
+        .map(|(_, option, value)| (*option, if has_fs && *option == "--on" { NEEDED_WITH_FS } else { value }))
+        .collect();
+    if options.len() < missing.len() {
+        return None;
+    }
+    let words: Vec<OsString> = ["senesce".into()].into_iter().chain(arguments.iter().skip(1).cloned()).collect();
+    Some(format!("for example: {}", command_with(&words, &options)))
 }
 
 /// Whether one of the arguments of an error is this option.

@@ -1,5 +1,7 @@
 //! `senesce age`: an aged volume, and no experiment.
 
+mod explain;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -11,25 +13,27 @@ use schemars::JsonSchema;
 use senesce_core::{Bytes, Clock, Seed, numbers::score};
 use senesce_experiment::{
     AgeEnd, AgeEnded, AgeOptions, Layout, Onto, Source, age_into, create_untaken,
-    plan::{Plan, PlanError, WorkloadKind},
+    plan::{Plan, WorkloadKind},
     plan_aging, planned_bytes,
 };
 use senesce_image::{Description, SaveOptions, save};
 use senesce_report::{count, three_digits};
 use senesce_volume::{
-    Backend, Custodian, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device, check_mkfs_words, check_room,
-    install_signal_cleanup,
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
+    check_mkfs_words, check_room, install_signal_cleanup,
 };
 use serde::Serialize;
 use serde_json::Value;
 
+use self::explain::explain;
 use super::{
     filling::{check_filling, fill_percent},
     home::with_home,
     image::save_listed,
     keep::{name_place, trim},
     nearness::tell_nearness,
-    place::{check_new_files, check_place},
+    place::{check_new_files, check_place, image_size},
+    shell::quote,
 };
 use crate::{
     args::{AgeArgs, FsArg, GardeningArg},
@@ -89,34 +93,6 @@ pub fn age(args: AgeArgs, quiet: bool) -> Result<()> {
         }
         aged => aged,
     }
-}
-
-/// A workload that is unknown is reported without the name of a plan.
-fn explain(workload: &str, error: PlanError) -> anyhow::Error {
-    match error {
-        PlanError::Contradiction { key, problem, .. } if key == "workload" => {
-            let (problem, known) = problem.split_once("; ").unwrap_or((&problem, ""));
-            usage(format!("workload {problem}"), Some(known).filter(|known| !known.is_empty()))
-        }
-        error => match explain_setting(&error.to_string()) {
-            Some(message) if !workload.ends_with(".toml") => {
-                // The text of a plan has its own hint.
-                let (message, near) = message.split_once("; hint: ").unwrap_or((&message, ""));
-                let hint = [near, "docs/reference/plan-keys.md lists all keys"].join(" ");
-                usage(message, Some(hint.trim_start()))
-            }
-            _ => senesce_experiment::Error::from(error).into(),
-        },
-    }
-}
-
-/// The fault of a `--set`, from the text about the plan that was made of it.
-fn explain_setting(text: &str) -> Option<String> {
-    let (_, shown) = text.split_once("TOML parse error")?;
-    let mut lines = shown.lines().skip(2);
-    let (_, setting) = lines.next()?.split_once(" | ")?;
-    let problem = lines.skip(1).map(str::trim).collect::<Vec<_>>().join("; ");
-    Some(format!("--set {}: {problem}", setting.replace(" = ", "=")))
 }
 
 fn age_in(args: &AgeArgs, plan: &Plan, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<()> {
@@ -272,22 +248,29 @@ fn choose_root(existing: &Path, dry_run: bool) -> Result<PathBuf> {
     }
 }
 
+/// A command that makes an image and keeps it.
+fn image_example(args: &AgeArgs, on: &str) -> String {
+    let file_system = args.fs.map_or(FileSystemKind::Ext4, FsArg::kind);
+    format!("senesce age {} --on {} --fs {file_system} --image aged.img", quote(&args.workload), quote(on))
+}
+
 fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
+    let image = image_size(&args.on, || image_example(args, "image:4GiB"))?;
+    let is_lost = image.is_some() && args.image.is_none() && args.save.is_none();
     let Some(file_system) = args.fs.map(FsArg::kind) else {
-        let message = format!("--on {} needs a file system", args.on);
-        return Err(usage(message, Some(&format!("name one: --fs {}", FsArg::NAMES))));
-    };
-    let backend = match args.on.strip_prefix("image:") {
-        Some(size) => {
-            if args.image.is_none() && args.save.is_none() {
-                return Err(usage(
-                    format!("--on {} makes an image that would be removed at the end", args.on),
-                    Some("keep it with --image FILE or --save CONTAINER"),
-                ));
-            }
-            let size: Bytes = size.parse().map_err(|error| usage(format!("--on: {error}"), None))?;
-            Backend::Image { dir: scratch.to_owned(), size, memory: false }
+        let mut hint = format!("name one: --fs {}", FsArg::NAMES);
+        if is_lost {
+            hint.push_str(&format!("; for example: {}", image_example(args, &args.on)));
         }
+        return Err(usage(format!("--on {} needs a file system", args.on), Some(&hint)));
+    };
+    if is_lost {
+        let message = format!("--on {} makes an image that would be removed at the end", args.on);
+        let example = image_example(args, &args.on);
+        return Err(usage(message, Some(&format!("keep it with --image FILE or --save CONTAINER: {example}"))));
+    }
+    let backend = match image {
+        Some(size) => Backend::Image { dir: scratch.to_owned(), size, memory: false },
         None => Backend::Device { path: PathBuf::from(&args.on), size: None },
     };
     let mut spec = VolumeSpec::new(backend, file_system);

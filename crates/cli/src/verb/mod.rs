@@ -40,7 +40,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 mod schemas;
-mod shell;
+pub mod shell;
 pub mod show;
 pub mod synth;
 pub mod trace;

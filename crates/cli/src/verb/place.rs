@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use rustix::fs::{Access, access};
+use senesce_core::Bytes;
 
 use crate::exit::usage;
 
@@ -31,6 +32,17 @@ pub fn check_place(on: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Reads the size of `image:SIZE`; `None` if the place is no image. `example` is a command with a
+/// correct size.
+///
+/// Errors: it is no size.
+pub fn image_size(on: &str, example: impl FnOnce() -> String) -> Result<Option<Bytes>> {
+    let Some(size) = on.strip_prefix("image:") else { return Ok(None) };
+    size.parse()
+        .map(Some)
+        .map_err(|error| usage(format!("--on: {error}"), Some(&format!("for example: {}", example()))))
 }
 
 /// Checks files that a verb makes.

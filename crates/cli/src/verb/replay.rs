@@ -10,13 +10,15 @@ use senesce_core::{Bytes, Printable, Seed};
 use senesce_experiment::{Against, Onto, ReplayOptions, collect_peak, replay_log};
 use senesce_oplog::Ended;
 use senesce_volume::{
-    Backend, Custodian, Slot, Uuid, Volume, VolumeSpec, check_device, check_room, install_signal_cleanup,
+    Backend, Custodian, FileSystemKind, Slot, Uuid, Volume, VolumeSpec, check_device, check_room,
+    install_signal_cleanup,
 };
 
 use super::{
     home::with_home_kept_if,
     keep::{keep_image, name_place},
-    place::{check_new_files, check_place},
+    place::{check_new_files, check_place, image_size},
+    shell::shell_word,
 };
 use crate::{
     args::{FsArg, ReplayArgs},
@@ -150,25 +152,26 @@ fn check_against(args: &ReplayArgs) -> Result<()> {
 }
 
 fn spec(args: &ReplayArgs, scratch: &Path) -> Result<(VolumeSpec, Slot)> {
+    let size = image_size(&args.on, || {
+        let file_system = args.fs.map_or(FileSystemKind::Ext4, FsArg::kind);
+        format!("senesce replay {} --on image:4GiB --fs {file_system}", shell_word(&args.log))
+    })?;
     let Some(file_system) = args.fs.map(FsArg::kind) else {
         let message = format!("--on {} needs a file system", args.on);
         return Err(usage(message, Some(&format!("name one: --fs {}", FsArg::NAMES))));
     };
-    let (backend, needed) = match args.on.strip_prefix("image:") {
-        Some(size) => {
-            let size: Bytes = size.parse().map_err(|error| usage(format!("--on: {error}"), None))?;
-            (Backend::Image { dir: scratch.to_owned(), size, memory: false }, Bytes(0))
-        }
+    let backend = match size {
+        Some(size) => Backend::Image { dir: scratch.to_owned(), size, memory: false },
         None if args.image.is_some() => {
             let hint = Some("use --on image:SIZE, or use --keep to leave a device as it is");
             return Err(usage(format!("--image needs --on image:SIZE; --on names the device {}", args.on), hint));
         }
-        None => (Backend::Device { path: PathBuf::from(&args.on), size: None }, Bytes(0)),
+        None => Backend::Device { path: PathBuf::from(&args.on), size: None },
     };
     let mut spec = VolumeSpec::new(backend, file_system);
     spec.force = args.force;
     let uuid = Uuid::from_seed(Seed(u64::from(std::process::id())).derive("replay"));
-    Ok((spec, Slot { name: "replay".into(), uuid, mount_dir: scratch.to_owned(), needed }))
+    Ok((spec, Slot { name: "replay".into(), uuid, mount_dir: scratch.to_owned(), needed: Bytes(0) }))
 }
 
 fn replay_into(args: &ReplayArgs, onto: Onto<'_>, scratch: &Path, quiet: bool) -> Result<()> {
