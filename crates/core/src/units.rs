@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::numbers::number;
+use crate::numbers::{count, number};
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,32 @@ impl Bytes {
     pub const MIB: u64 = 1 << 20;
     /// 1024 MiB.
     pub const GIB: u64 = 1 << 30;
+
+    /// The quantity as it is displayed, rounded up. A reader who provides this much has provided
+    /// enough.
+    pub fn rounded_up(self) -> Self {
+        let unit = (1..=6).map(|power| Self::KIB.pow(power)).take_while(|unit| self.0 >= *unit).last();
+        let Some(unit) = unit else { return self };
+        // Three significant digits.
+        let parts: u128 = match self.0 / unit {
+            0..10 => 100,
+            10..100 => 10,
+            _ => 1,
+        };
+        let count = (u128::from(self.0) * parts).div_ceil(u128::from(unit));
+        let bytes = (count * u128::from(unit)).div_ceil(parts);
+        Self(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+
+    /// A free quantity and a larger one that is needed, as texts that differ. If three digits do
+    /// not distinguish them, the texts are numbers of bytes.
+    pub fn shortage(free: Self, needed: Self) -> (String, String) {
+        let texts = (free.to_string(), needed.rounded_up().to_string());
+        match texts.0 == texts.1 {
+            true => (format!("{} bytes", count(free.0)), format!("{} bytes", count(needed.0))),
+            false => texts,
+        }
+    }
 
     /// The quantity in GiB, for figures per GiB.
     pub fn as_gib(self) -> f64 {
@@ -95,7 +121,30 @@ impl Nanos {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn rounding_up_provides_enough_and_is_displayed_whole(bytes in 0u64..1 << 62, shift in 0u32..60) {
+            let bytes = Bytes(bytes >> shift);
+            let up = bytes.rounded_up();
+            prop_assert!(up >= bytes && up.0 as f64 <= bytes.0 as f64 * 1.01 + 1.0, "{bytes:?} {up:?}");
+            // Less than a byte is lost if the display is read again.
+            let text = up.to_string();
+            let (number, unit) = text.split_once(' ').unwrap();
+            let unit = 1024f64.powi(["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].iter().position(|u| *u == unit).unwrap() as i32);
+            let shown = number.replace(',', "").parse::<f64>().unwrap() * unit;
+            prop_assert!(shown.ceil() as u64 >= bytes.0, "{bytes:?} is shown as {text}");
+        }
+
+        #[test]
+        fn a_shortage_is_visible(free in 0u64..1 << 50, missing in 1u64..1 << 30) {
+            let (free, needed) = Bytes::shortage(Bytes(free), Bytes(free + missing));
+            prop_assert_ne!(free, needed);
+        }
+    }
 
     #[test]
     fn units_are_those_of_the_gnu_core_utilities() {

@@ -143,7 +143,7 @@ pub fn preview(
         checkpoints: checkpoints.into_iter().collect(),
         cured_checkpoints: cured.sum(),
         cells: arms.iter().flat_map(|arm| plan.cells(arm, pulls)).collect(),
-        disk_bytes: Bytes(sizes.needed_bytes),
+        disk_bytes: Bytes(sizes.needed_bytes).rounded_up(),
         volumes: volumes.collect(),
         untried_mkfs,
         arms,

@@ -63,7 +63,7 @@ pub enum Error {
         found: u64,
     },
     /// There is too little free space.
-    #[error("{}: needs {needed} of free space, {free} are free", path.display())]
+    #[error("{}: needs {} of free space, {} are free", path.display(), Bytes::shortage(*free, *needed).1, Bytes::shortage(*free, *needed).0)]
     NoSpace {
         /// The file or volume.
         path: PathBuf,

@@ -61,7 +61,7 @@ pub enum Error {
         file_system: FileSystemKind,
     },
     /// The directory has too little space for the image.
-    #[error("{} has {available} free, and {needed} are needed", dir.display())]
+    #[error("{} has {} free, and {} are needed", dir.display(), Bytes::shortage(*available, *needed).0, Bytes::shortage(*available, *needed).1)]
     NotEnoughSpace {
         /// Directory of the image.
         dir: PathBuf,
@@ -81,7 +81,7 @@ pub enum Error {
         minimum: Bytes,
     },
     /// A volume cannot hold its planned contents.
-    #[error("{} has {size}, which is too small: its contents need {held}, and the file system at least {own}", place.display())]
+    #[error("{} has {size}, which is too small: its contents need {}, and the file system at least {}", place.display(), held.rounded_up(), own.rounded_up())]
     NoRoom {
         /// The device, or the image's directory.
         place: PathBuf,
@@ -363,13 +363,16 @@ impl Error {
                 )
             }
             Error::NotEnoughSpace { needed, .. } => {
-                format!("name a directory with {needed} free for the images, or make the volumes smaller in the plan")
+                format!(
+                    "name a directory with {} free for the images, or make the volumes smaller in the plan",
+                    needed.rounded_up()
+                )
             }
-            Error::VolumeTooSmall { minimum, .. } => format!("make the volume {minimum} or larger"),
+            Error::VolumeTooSmall { minimum, .. } => format!("make the volume {} or larger", minimum.rounded_up()),
             Error::NoRoom { own, held, .. } => {
                 format!(
                     "make the volume larger than {}, or make the contents smaller (`age`: --set; plan: [workload])",
-                    Bytes(held.0.saturating_add(own.0))
+                    Bytes(held.0.saturating_add(own.0)).rounded_up()
                 )
             }
             Error::ImageTooLarge { most, .. } => {

@@ -81,4 +81,6 @@ pub use signature::{SCAN_BYTES, Signature, find_signatures};
 pub use spec::{Backend, FileSystemKind, Slot, Uuid, VirtualDevice, VolumeSpec};
 pub use superblock::{SuperblockIdentity, read_superblock, read_used_bytes};
 pub use supervised::{Supervised, run_supervised};
-pub use volume::{ColdReport, MemoryMount, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin};
+pub use volume::{
+    ColdReport, Existing, MemoryMount, MkfsRecord, SnapshotReport, Volume, check_device, find_mounted_twin, rename_new,
+};

@@ -19,7 +19,7 @@ use senesce_experiment::{
 use senesce_image::{Description, SaveOptions, save};
 use senesce_report::{count, three_digits};
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
+    Backend, Custodian, Existing, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
     check_mkfs_words, check_room, install_signal_cleanup,
 };
 use serde::Serialize;
@@ -336,7 +336,7 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
     let made = volume.mkfs_record().cloned();
     volume.unmount()?;
     if let Some(path) = &args.image {
-        volume.snapshot_to(path, &SystemClock::start())?;
+        volume.snapshot_to(path, Existing::Keep, &SystemClock::start())?;
         kept.push(path.display().to_string());
     }
     if let Some(path) = &args.save {

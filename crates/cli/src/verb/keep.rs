@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use senesce_volume::{Error, Host, LinuxHost, Volume};
+use senesce_volume::{Error, Existing, Host, LinuxHost, Volume};
 
 use crate::clock::SystemClock;
 
@@ -18,10 +18,13 @@ pub fn trim(volume: &Volume) -> Result<bool> {
 }
 
 /// Unmounts a volume, and keeps its image as a file.
+///
+/// Errors: a file of that name exists.
 pub fn keep_image(volume: &mut Volume, path: &Path) -> Result<()> {
-    trim(volume)?;
+    // Without fstrim the image is larger, and correct.
+    let _is_trimmed = trim(volume)?;
     volume.unmount()?;
-    volume.snapshot_to(path, &SystemClock::start())?;
+    volume.snapshot_to(path, Existing::Keep, &SystemClock::start())?;
     Ok(())
 }
 

@@ -135,7 +135,7 @@ fn refuse_options_of_made_volumes(args: &ReplayArgs, place: &str) -> Result<()> 
 
 /// Reads the log, and prints what a replay would do. Writes nothing.
 fn print_preview(args: &ReplayArgs) -> Result<()> {
-    let peak = collect_peak(&args.log)?;
+    let peak = collect_peak(&args.log)?.rounded_up();
     let (log, on) = (args.log.display(), &args.on);
     println!("{log} would be replayed onto {on}, which needs {peak} at most; nothing was written");
     args.image.iter().for_each(|image| println!("the image would be kept as {}", image.display()));

@@ -7,7 +7,7 @@ use senesce_device::DeviceSpec;
 use senesce_exec::{CheckContents, apply_done, apply_step};
 use senesce_oplog::{DoneStep, LogWriter, Op, Outcome, Step};
 use senesce_store::{ResultStore, Role};
-use senesce_volume::{Custodian, VirtualDevice};
+use senesce_volume::{Custodian, Existing, VirtualDevice};
 
 use super::{
     aged::Aged,
@@ -234,7 +234,11 @@ impl ArmState {
             let name = format!("snapshot-{}-{}.img", role.name(), self.pulls);
             aged.target = None;
             aged.volume.unmount()?;
-            aged.volume.snapshot_to(&context.paths.arm(&context.arm.name).join(&name), &*context.world.clock)?;
+            aged.volume.snapshot_to(
+                &context.paths.arm(&context.arm.name).join(&name),
+                Existing::Replace,
+                &*context.world.clock,
+            )?;
             aged.volume.mount()?;
             names.push(name);
         }

@@ -9,7 +9,7 @@ use std::{
 use schemars::JsonSchema;
 use senesce_core::{Bytes, Seed};
 use senesce_probe::score::FreeSpaceFigures;
-use senesce_volume::{Backend, Custodian, Pace, Slot, Uuid, VirtualDevice, Volume, VolumeSpec};
+use senesce_volume::{Backend, Custodian, Existing, Pace, Slot, Uuid, VirtualDevice, Volume, VolumeSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{FRESH, SuitePlan, plan::state_name};
@@ -113,7 +113,7 @@ impl Images<'_> {
         };
         let circumstances = volume.circumstances()?;
         volume.unmount()?;
-        volume.snapshot_to(&image, &*self.world.clock)?;
+        volume.snapshot_to(&image, Existing::Replace, &*self.world.clock)?;
         volume.destroy()?;
         let record = SuiteState {
             file_system,

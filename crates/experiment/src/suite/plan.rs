@@ -214,6 +214,7 @@ impl SuitePlan {
             let needed = Bytes(planned.script.bytes());
             if needed > free {
                 let name = &personality.name;
+                let (free, needed) = Bytes::shortage(free, needed);
                 let problem = format!("{name} begins with {needed} of files; an aged volume has at most {free} free");
                 return wrong("personality.scale", &problem);
             }

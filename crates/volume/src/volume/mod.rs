@@ -11,7 +11,7 @@ pub use build::check_device;
 pub use cold::ColdReport;
 pub use lifecycle::{MkfsRecord, Volume};
 pub use memory_file_system::MemoryMount;
-pub use snapshot::{SnapshotReport, find_mounted_twin};
+pub use snapshot::{Existing, SnapshotReport, find_mounted_twin, rename_new};
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,15 @@
 //! Snapshots of image volumes. An interrupted experiment continues from one with exactly the same
 //! layout.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use senesce_core::{Bytes, Clock, Nanos};
 
 use super::{build, lifecycle::Volume};
@@ -29,6 +36,30 @@ impl SnapshotReport {
     }
 }
 
+/// What a snapshot does with an existing file of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Replaces it.
+    Replace,
+    /// Leaves it, and fails.
+    Keep,
+}
+
+/// Renames a file. An existing file of the new name is not replaced.
+///
+/// Errors: such a file exists; the file system refuses the rename.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // NFS does not support this flag, and a FUSE server may refuse it with another error. A
+        // hard link does not replace a file either.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        other => other.map_err(io::Error::from),
+    }
+}
+
 /// The space that a file occupies.
 fn allocated(path: &Path) -> Result<Bytes> {
     let stat = rustix::fs::stat(path).map_err(Error::io("look up", path))?;
@@ -52,12 +83,13 @@ pub fn find_mounted_twin(host: &dyn Host, identity: SuperblockIdentity) -> Resul
 }
 
 impl Volume {
-    /// Writes a snapshot of an unmounted image volume to `path`. Replaces an older file in one
+    /// Writes a snapshot of an unmounted image volume to `path`. The file gets its name in one
     /// step: a reader sees the old snapshot or the complete new one, also after a power cut.
     ///
-    /// Errors: the volume is mounted, or is no image; too little space. Cost: about none where the
-    /// host's file system clones, else a copy of the occupied bytes.
-    pub fn snapshot_to(&self, path: &Path, clock: &dyn Clock) -> Result<SnapshotReport> {
+    /// Errors: the volume is mounted, or is no image; too little space; the file exists and is
+    /// kept. Cost: about none where the host's file system clones, else a copy of the occupied
+    /// bytes.
+    pub fn snapshot_to(&self, path: &Path, existing: Existing, clock: &dyn Clock) -> Result<SnapshotReport> {
         let Some(image) = self.image() else {
             return Err(self.not_possible("take a snapshot of", "it is not on an image"));
         };
@@ -68,7 +100,7 @@ impl Volume {
         let host = self.host();
         let name = path.file_name().ok_or_else(|| self.not_possible("name a snapshot of", "the path has no name"))?;
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let dir = std::fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
+        let dir = fs::canonicalize(dir).map_err(Error::std("look up", dir))?;
         let partial = dir.join(format!("{}.{}.partial", name.to_string_lossy(), self.custodian.token()));
         let mut lease = Lease::new(&self.custodian);
         let resource = Resource::File { path: partial.clone() };
@@ -76,10 +108,15 @@ impl Volume {
         lease.push(id);
         let method = host.copy_image(image, &partial)?;
         host.sync_file(&partial)?;
-        std::fs::rename(&partial, dir.join(name)).map_err(Error::std("rename", &partial))?;
-        host.sync_file(&dir.join(name))?;
+        let path = dir.join(name);
+        let renamed = match existing {
+            Existing::Replace => fs::rename(&partial, &path),
+            Existing::Keep => rename_new(&partial, &path),
+        };
+        renamed.map_err(Error::std("make", &path))?;
+        host.sync_file(&path)?;
         // A copy of this size would evict useful pages from the cache.
-        host.drop_page_cache(&dir.join(name))?;
+        host.drop_page_cache(&path)?;
         // The temporary name is gone, so this only closes the journal's entry.
         lease.release()?;
         Ok(SnapshotReport { method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })

@@ -12,8 +12,8 @@ use senesce_core::{Bytes, Clock, Nanos};
 use senesce_testkit::root_or_skip;
 use senesce_vdisk::{Footprint, Launch, serve_stdio};
 use senesce_volume::{
-    Backend, CleanMode, Custodian, Error, FileSystemKind, LinuxHost, Outcome, Pace, Resource, VirtualDevice, Volume,
-    VolumeSpec, clean,
+    Backend, CleanMode, Custodian, Error, Existing, FileSystemKind, LinuxHost, Outcome, Pace, Resource, VirtualDevice,
+    Volume, VolumeSpec, clean,
 };
 
 use crate::bench::{fill, size_of, slot_in, traces_of, tree};
@@ -142,7 +142,7 @@ fn lives(kind: FileSystemKind) {
     // Save a snapshot, destroy the volume, and restore it with a new server.
     let snapshot = bench.temp.path().join("kept");
     volume.unmount().unwrap();
-    volume.snapshot_to(&snapshot, &Monotonic).unwrap();
+    volume.snapshot_to(&snapshot, Existing::Keep, &Monotonic).unwrap();
     volume.destroy().unwrap();
     fs::rename(&snapshot, bench.temp.path().with_extension("kept")).unwrap();
     let snapshot = bench.temp.path().with_extension("kept");

@@ -4,7 +4,9 @@ use std::fs;
 
 use senesce_core::{Bytes, ManualClock, Seed};
 use senesce_testkit::root_or_skip;
-use senesce_volume::{Backend, Error, FileSystemKind, LinuxHost, Slot, Uuid, Volume, VolumeSpec, read_superblock};
+use senesce_volume::{
+    Backend, Error, Existing, FileSystemKind, LinuxHost, Slot, Uuid, Volume, VolumeSpec, read_superblock,
+};
 
 use crate::bench::{Bench, fill, traces_of, tree};
 
@@ -52,9 +54,15 @@ fn a_life(kind: FileSystemKind) {
     // Snapshot, change, restore: the old tree is on a new image, with the old UUID.
     let clock = ManualClock::default();
     let kept = bench.dir().join("kept.img");
-    assert!(matches!(volume.snapshot_to(&kept, &clock), Err(Error::NotPossible { .. })), "it is mounted");
+    assert!(
+        matches!(volume.snapshot_to(&kept, Existing::Keep, &clock), Err(Error::NotPossible { .. })),
+        "it is mounted"
+    );
     volume.unmount().unwrap();
-    volume.snapshot_to(&kept, &clock).unwrap();
+    fs::write(&kept, "of another program").unwrap();
+    assert!(volume.snapshot_to(&kept, Existing::Keep, &clock).is_err());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "of another program");
+    volume.snapshot_to(&kept, Existing::Replace, &clock).unwrap();
     volume.mount().unwrap();
     for _ in 0..3 {
         // Several transactions, so that Btrfs's generation exceeds the snapshot's.

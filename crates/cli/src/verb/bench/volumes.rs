@@ -11,7 +11,7 @@ use senesce_core::{Bytes, Seed};
 use senesce_experiment::create_untaken;
 use senesce_image::{Container, RestoreOptions, restore};
 use senesce_volume::{
-    Backend, Custodian, FileSystemKind, Host, Slot, SuperblockIdentity, Uuid, Volume, VolumeSpec, copy_tree,
+    Backend, Custodian, Existing, FileSystemKind, Host, Slot, SuperblockIdentity, Uuid, Volume, VolumeSpec, copy_tree,
     read_superblock,
 };
 
@@ -125,7 +125,7 @@ impl Bench<'_> {
             fs::metadata(twin.image().unwrap_or(&image))
                 .map_or(0, |found| std::os::unix::fs::MetadataExt::blocks(&found) * 512),
         )?;
-        twin.snapshot_to(&image, &SystemClock::start())?;
+        twin.snapshot_to(&image, Existing::Replace, &SystemClock::start())?;
         twin.destroy()?;
         source.states.push(State::new("unaged", image));
         Ok(())

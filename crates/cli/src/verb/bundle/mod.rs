@@ -13,15 +13,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::{
-    fs::{CWD, RenameFlags, renameat_with},
-    io::Errno,
-};
 use senesce_bundle::{Limits, Prepared};
 use senesce_core::{Bytes, Printable};
 use senesce_device::presets;
 use senesce_experiment::{ErrorKind, Interrupted};
-use senesce_volume::{install_signal_cleanup, interrupted};
+use senesce_volume::{install_signal_cleanup, interrupted, rename_new};
 use senesce_workload::profile::builtin_profiles;
 
 pub use self::{rerun::rerun, verify::verify_bundle};
@@ -115,13 +111,8 @@ impl Unfinished {
 
     /// Gives the file its name. Another file of that name is not replaced.
     fn publish(self, out: &Path) -> Result<()> {
-        let moved = match renameat_with(CWD, &self.path, CWD, out, RenameFlags::NOREPLACE) {
-            // NFS does not support this flag, and a FUSE server may refuse it with another error. A
-            // hard link does not replace a file either. `drop` removes the temporary name.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => fs::hard_link(&self.path, out),
-            other => other.map_err(io::Error::from),
-        };
-        moved.with_context(|| cannot_write(out))
+        // After this, `drop` finds no file of the temporary name.
+        rename_new(&self.path, out).with_context(|| cannot_write(out))
     }
 }
 
