@@ -5,14 +5,13 @@ mod change;
 mod sentence;
 mod unlike;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
 use senesce_store::{Results, Role};
 
 use self::age::{Basis, measured_slowdowns};
-use self::change::{Change, Kind, Outcome, judged_at};
+use self::change::{Change, JudgedAt, Kind, Outcome, judged_at};
 use self::sentence::sentence;
 pub use self::unlike::Unlike;
 use self::unlike::input_words;
@@ -38,7 +37,8 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let old = Model::compute(&baseline.results);
     let input = input_words(&baseline.unlike);
     let basis = Basis::find(model, &old);
-    let mut changes = changes(model, &old, &basis);
+    let judged = judged_at(model, &old);
+    let mut changes = changes((model, &judged), &old, &basis);
     for change in changes.iter_mut().filter(|change| change.outcome.is_change()) {
         if input.is_some() || change.role == Role::Unaged || is_before_aging(change, model) {
             change.outcome = Outcome::Differs;
@@ -47,7 +47,7 @@ pub(crate) fn section(model: &Model, baseline: Option<&Baseline>) -> Value {
     let rows: Vec<Value> = changes.iter().map(|change| row(change, &model.unit)).collect();
     context! {
         name => baseline.name.as_str(),
-        sentence => sentence((model, &old), &changes, input.as_deref(), &basis),
+        sentence => sentence((model, &judged), &changes, input.as_deref(), &basis),
         limits => limits(settle(model, &old), &basis),
         unlike => baseline.unlike.iter().map(Unlike::to_string).collect::<Vec<_>>(),
         rows => rows,
@@ -96,7 +96,7 @@ fn mark(ratio: &Spread, more_is_better: bool) -> String {
 
 /// The figures of both runs, each at the last checkpoint that both have. A figure is judged only if
 /// this is the last checkpoint of its arm.
-fn changes(model: &Model, old: &Model, basis: &Basis<'_>) -> Vec<Change> {
+fn changes((model, judged): (&Model, &JudgedAt), old: &Model, basis: &Basis<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let settles = settle(model, old);
     let device = basis.device().or_else(|| model.main_device().map(|(device, ..)| device));
@@ -119,8 +119,6 @@ fn changes(model: &Model, old: &Model, basis: &Basis<'_>) -> Vec<Change> {
     }
     let (new, before) = (&model.adjacent_files_share, &old.adjacent_files_share);
     changes.extend(of_lines(model, &Figure { kind: Kind::AdjacentFiles, new, old: before, limits: Limits::Other }));
-    let judged: BTreeMap<&str, u64> =
-        model.arms.iter().map(|(arm, _)| (arm.as_str(), judged_at(model, old, arm))).collect();
     for change in &mut changes {
         if judged.get(change.arm.as_str()) != Some(&change.at) {
             change.outcome = Outcome::Earlier;
@@ -162,10 +160,14 @@ impl Limits {
         }
     }
 
-    /// Whether chance explains a ratio within the limits. With repetitions, their spread shows the
-    /// chance, and the limit is only the least change that counts.
+    /// Whether chance explains a ratio within the limits. Volumes that settle have nearly equal
+    /// costs in two runs, and the spread of repetitions shows their chance. The limit is then only
+    /// the least change that counts.
     fn are_of_chance(self, count: usize) -> bool {
-        !(matches!(self, Self::Other) && count > 1)
+        match self {
+            Self::Modelled { settles } | Self::Slowdown { settles } => !settles,
+            Self::Other => count < 2,
+        }
     }
 }
 
@@ -230,11 +232,12 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
     format!("What counts as a change: {}.{why}", parts.join("; "))
 }
 
-/// A ratio near 1, or with 1 in its interval, is no change.
+/// A ratio near 1, or with 1 in its interval, is no change. Settled volumes can have a ratio of
+/// exactly 1.
 fn outcome(ratio: &Spread, more_is_better: bool, limits: Limits, role: Role) -> Outcome {
     let alike = limits.of(role, ratio.count);
     match alike.is_difference(ratio) {
-        false if limits.are_of_chance(ratio.count) || ratio.includes_one() => Outcome::Unchanged,
+        false if limits.are_of_chance(ratio.count) || ratio.includes_one() || ratio.median == 1.0 => Outcome::Unchanged,
         false => Outcome::Small,
         true if (ratio.median > 1.0) == more_is_better => Outcome::Better,
         true => Outcome::Worse,
@@ -263,7 +266,8 @@ mod tests {
         assert_eq!(outcome(&ratio(1.2, 1.2, 1.2, 1), true), Outcome::Better);
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
-        assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Unchanged);
+        assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Small);
+        assert_eq!(outcome(&ratio(1.0, 1.0, 1.0, 1), false), Outcome::Unchanged);
     }
 
     #[test]
@@ -273,6 +277,11 @@ mod tests {
         assert_eq!(outcome(&ratio(1.02, 0.99, 1.03, 5)), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(1.24, 0.9, 1.5, 5)), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(1.24, 1.2, 1.3, 5)), Outcome::Worse);
+        let outcome_of = |limits, median| super::outcome(&ratio(median, median, median, 1), false, limits, Role::Full);
+        for (settles, expected) in [(true, Outcome::Small), (false, Outcome::Unchanged)] {
+            assert_eq!(outcome_of(Limits::Modelled { settles }, 1.02), expected);
+            assert_eq!(outcome_of(Limits::Slowdown { settles }, 1.02), expected);
+        }
         // One repetition has no spread, so the limit is that of two runs.
         assert_eq!(outcome(&ratio(1.07, 1.07, 1.07, 1)), Outcome::Unchanged);
     }

@@ -4,12 +4,18 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use senesce_store::CircumstanceRow;
+
 use crate::model::{Line, Lines, Model};
 
 /// The suffix of a device's name if the volumes were that device, in virtual time.
 pub(crate) const VIRTUAL_TIME: &str = ", virtual time";
 /// The suffix of a device's name if the requests of a trace were replayed on it.
 pub(crate) const TRACED: &str = ", traced requests";
+
+/// The methods of modelled costs with a suffix.
+pub(crate) const METHOD_VIRTUAL_TIME: &str = "virtual-time";
+pub(crate) const METHOD_TRACE: &str = "trace";
 
 /// The modelled devices of a run, by their order and by their arms.
 #[derive(Clone, Debug, Default)]
@@ -24,15 +30,18 @@ impl DeviceOrder {
     /// no plan orders: predictions first, then the slowest device first, because its cost depends
     /// most on the layout.
     pub(crate) fn of(model: &Model) -> Self {
-        let planned = model.planned_devices();
+        let planned = planned_devices(&model.results.circumstances);
         let worst = |lines: &Lines| lines.values().flat_map(Line::values).map(|cost| cost.median).fold(0.0, f64::max);
         let mut all: Vec<String> = model.modelled.keys().cloned().collect();
         all.sort_by_cached_key(|device| {
             let name = device.trim_end_matches(VIRTUAL_TIME).trim_end_matches(TRACED);
-            let place = planned.iter().position(|planned| planned == name).unwrap_or(usize::MAX);
+            let method = match () {
+                () if device.ends_with(VIRTUAL_TIME) => METHOD_VIRTUAL_TIME,
+                () if device.ends_with(TRACED) => METHOD_TRACE,
+                () => "",
+            };
             // Costs are not negative, so their bits have their order.
-            let slowest_first = Reverse(worst(&model.modelled[device]).to_bits());
-            (!device.ends_with(VIRTUAL_TIME), place, device.ends_with(TRACED), slowest_first)
+            (device_place(&planned, name, method), Reverse(worst(&model.modelled[device]).to_bits()))
         });
         let mut of_groups: BTreeMap<String, BTreeMap<String, Vec<usize>>> = BTreeMap::new();
         for (place, device) in all.iter().enumerate() {
@@ -115,12 +124,20 @@ impl Model<'_> {
         };
         text(key).parse().ok()
     }
+}
 
-    /// Names of the devices in the order of the plan; none if the results do not say.
-    fn planned_devices(&self) -> Vec<String> {
-        let names = self.circumstance("measure.device_names");
-        names.and_then(|names| serde_json::from_str(names).ok()).unwrap_or_default()
-    }
+/// Names of the modelled devices in the order of the plan; none if the results do not say.
+pub fn planned_devices(circumstances: &[CircumstanceRow]) -> Vec<String> {
+    let names = circumstances.iter().find(|row| row.arm.is_empty() && row.key == "measure.device_names");
+    // Names that are no list are of another version: the devices then have no order of a plan.
+    names.and_then(|names| serde_json::from_str(&names.value).ok()).unwrap_or_default()
+}
+
+/// The place of a modelled device among those of a run. The disk in virtual time is the first one.
+/// Those of `planned` follow in its order, predictions before single traces.
+pub fn device_place(planned: &[String], device: &str, method: &str) -> impl Ord + use<> {
+    let place = planned.iter().position(|planned| planned == device).unwrap_or(usize::MAX);
+    (method != METHOD_VIRTUAL_TIME, place, method == METHOD_TRACE)
 }
 
 /// A device's name without `model: `.

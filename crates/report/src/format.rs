@@ -59,7 +59,8 @@ pub(crate) fn two_digits(value: f64) -> String {
 
 /// Bytes with a binary unit; a dash if the value is no number.
 pub(crate) fn bytes(value: f64) -> String {
-    if value.is_finite() { Bytes(value.round() as u64).to_string() } else { "–".to_owned() }
+    let sign = if value.round() < 0.0 { "-" } else { "" };
+    if value.is_finite() { format!("{sign}{}", Bytes(value.abs().round() as u64)) } else { "–".to_owned() }
 }
 
 /// Text for element content and attribute values of pages and figures.
@@ -109,6 +110,7 @@ mod tests {
         assert_eq!([0.0, 2e-5, 0.05, 2.0].map(round_seconds), ["0 s", "20 µs", "50 ms", "2 s"]);
         assert_eq!([0.0, 0.83449, 1.0].map(percent), ["0%", "83.4%", "100%"]);
         assert_eq!(bytes(1536.0), "1.5 KiB");
+        assert_eq!([-1536.0, -0.2, 0.0].map(bytes), ["-1.5 KiB", "0 B", "0 B"]);
         assert_eq!(bytes(3.0 * 1024.0 * 1024.0), "3 MiB");
         assert_eq!(escape("<a b=\"c\">&'"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;");
         assert_eq!(escape("a\0\u{1b}<\n\t\u{fffe}\u{202e}"), "a\\x00\\x1b&lt;\n\t\\u{fffe}\\u{202e}");

@@ -71,6 +71,7 @@ mod write_amplification;
 pub use baseline::{Baseline, Unlike};
 pub use bench::{BenchOptions, render_bench};
 pub use campaign::{MissingTask, PlannedTasks, merged_tasks, render_campaign, tell_missing_tasks};
+pub use devices::{device_place, planned_devices};
 pub use equivalence::equivalence_table;
 pub use error::Error;
 pub use figures::{DrawnFigures, Figures, draw_figures, render_figures};

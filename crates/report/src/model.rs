@@ -6,7 +6,7 @@ use senesce_store::{CellKey, GrepRow, Results, Role};
 
 use crate::arm_colour::arm_classes;
 use crate::arm_order::by_effect;
-use crate::devices::{DeviceOrder, TRACED, VIRTUAL_TIME};
+use crate::devices::{DeviceOrder, METHOD_TRACE, METHOD_VIRTUAL_TIME, TRACED, VIRTUAL_TIME};
 use crate::noise::{Alike, Noise, noise_bands};
 use crate::plans::Plans;
 use crate::slowdown::slowdown;
@@ -191,8 +191,8 @@ impl<'a> Model<'a> {
             // The prediction from a map and the cost of the traced requests are different figures
             // of one device.
             let device = match row.method.as_str() {
-                "virtual-time" => format!("{}{VIRTUAL_TIME}", row.device),
-                "trace" => format!("{}{TRACED}", row.device),
+                METHOD_VIRTUAL_TIME => format!("{}{VIRTUAL_TIME}", row.device),
+                METHOD_TRACE => format!("{}{TRACED}", row.device),
                 _ => row.device.clone(),
             };
             modelled.entry(device).or_default().push((&row.key, row.seconds_per_gib));

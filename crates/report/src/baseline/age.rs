@@ -172,7 +172,7 @@ fn both_bands(new: Option<&Noise>, old: Option<&Noise>) -> Option<Noise> {
 mod tests {
     use senesce_store::Results;
 
-    use super::super::sentence::sentence;
+    use super::super::{change::judged_at, sentence::sentence};
     use super::*;
     use crate::devices::DeviceOrder;
     use crate::model::Spread;
@@ -192,11 +192,11 @@ mod tests {
     }
 
     fn said(new: &Model, old: &Model) -> String {
-        let basis = Basis::find(new, old);
+        let (basis, judged) = (Basis::find(new, old), judged_at(new, old));
         // Adds a figure in common: without one, `sentence` compares nothing.
-        let mut changes = super::super::changes(new, old, &basis);
+        let mut changes = super::super::changes((new, &judged), old, &basis);
         changes.extend(measured_ratios(new, old).pop().map(|change| Change { kind: Kind::AdjacentFiles, ..change }));
-        sentence((new, old), &changes, None, &basis)
+        sentence((new, &judged), &changes, None, &basis)
     }
 
     #[test]

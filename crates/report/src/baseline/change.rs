@@ -1,6 +1,6 @@
 //! A figure of two runs, and its outcome.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use senesce_store::{Results, Role};
 
@@ -102,12 +102,23 @@ impl Change {
     }
 }
 
-/// The checkpoint at which an arm is judged: the last one of both runs, with valid results or
+/// A checkpoint for each arm.
+pub(super) type JudgedAt<'m> = BTreeMap<&'m str, u64>;
+
+/// The checkpoint at which each arm is judged: the last one of both runs, with valid results or
 /// without. An earlier figure must not replace a missing one.
-pub(super) fn judged_at(model: &Model, old: &Model, arm: &str) -> u64 {
-    let of = |results: &Results| -> BTreeSet<u64> {
-        results.cells.iter().filter(|cell| cell.key.arm == arm).map(|cell| cell.key.pulls).collect()
+pub(super) fn judged_at<'m>(model: &'m Model, old: &'m Model) -> JudgedAt<'m> {
+    fn checkpoints(results: &Results) -> BTreeMap<&str, BTreeSet<u64>> {
+        let mut all: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+        for cell in &results.cells {
+            all.entry(&cell.key.arm).or_default().insert(cell.key.pulls);
+        }
+        all
+    }
+    let (new, old) = (checkpoints(model.results), checkpoints(old.results));
+    let last = |arm: &str| {
+        let common = new.get(arm).zip(old.get(arm)).and_then(|(new, old)| new.intersection(old).last().copied());
+        common.or_else(|| model.checkpoints.last().copied()).unwrap_or(0)
     };
-    let common = of(model.results).intersection(&of(old.results)).last().copied();
-    common.or_else(|| model.checkpoints.last().copied()).unwrap_or(0)
+    model.arms.iter().map(|(arm, _)| (arm.as_str(), last(arm))).collect()
 }

@@ -4,7 +4,7 @@ use senesce_core::names::with_more;
 use senesce_store::Role;
 
 use super::age::Basis;
-use super::change::{Change, Outcome, judged_at};
+use super::change::{Change, JudgedAt, Outcome};
 use crate::format::{count, figure, list};
 use crate::model::{Model, words};
 
@@ -13,7 +13,7 @@ use crate::model::{Model, words};
 ///
 /// Counts only figures of the last checkpoint of each arm.
 pub(super) fn sentence(
-    (model, old): (&Model, &Model),
+    (model, judged_at): (&Model, &JudgedAt),
     changes: &[Change],
     input: Option<&str>,
     basis: &Basis<'_>,
@@ -22,7 +22,7 @@ pub(super) fn sentence(
         return "The two runs have no figure in common.".to_owned();
     }
     let judged: Vec<&Change> = changes.iter().filter(|change| change.outcome != Outcome::Earlier).collect();
-    let last = last_of_arms(model, old);
+    let last = last_of_arms(judged_at);
     let when = |common: &str, each: &str| match last {
         Some(at) => format!("{common} {} {}", count(at), model.unit),
         None => each.to_owned(),
@@ -51,10 +51,10 @@ pub(super) fn sentence(
 }
 
 /// The last checkpoint of all arms. `None` if arms have different ones.
-fn last_of_arms(model: &Model, old: &Model) -> Option<u64> {
-    let mut all = model.arms.iter().map(|(arm, _)| judged_at(model, old, arm));
+fn last_of_arms(judged_at: &JudgedAt) -> Option<u64> {
+    let mut all = judged_at.values();
     let first = all.next()?;
-    all.all(|at| at == first).then_some(first)
+    all.all(|at| at == first).then_some(*first)
 }
 
 /// The age by outcome, the largest change first.
@@ -130,7 +130,7 @@ fn missing_words(model: &Model, arm: &str, ages: &[&Change]) -> Option<String> {
 mod tests {
     use senesce_store::Results;
 
-    use super::super::change::Kind;
+    use super::super::change::{Kind, judged_at};
     use super::*;
     use crate::model::{Lines, Spread};
 
@@ -151,7 +151,7 @@ mod tests {
         model.checkpoints = vec![0, 400];
         let none = Lines::new();
         let basis = Basis::Modelled { device: "model: HDD 7.2K", new: &none, old: &none, is_main, settles: true };
-        sentence((&model, &Model::compute(&results)), changes, input, &basis)
+        sentence((&model, &judged_at(&model, &model)), changes, input, &basis)
     }
 
     #[test]

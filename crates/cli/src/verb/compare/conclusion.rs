@@ -10,7 +10,7 @@ use super::{
     Row,
     figures::{Kind, SLOWDOWN},
     gate::count,
-    names::{short, shown},
+    names::{Names, short},
 };
 use crate::table::{tell_ratio, tell_value};
 
@@ -46,7 +46,7 @@ fn most_changed(rows: &[Row]) -> String {
     let changed = slowdowns.iter().filter(|row| differs(row));
     match changed.max_by(|a, b| change(a).total_cmp(&change(b))) {
         Some(row) => {
-            let (volume, figure, [a, b]) = (row.of.join(" "), shown(&row.figure, rows), medians(row));
+            let (volume, figure, [a, b]) = (row.of.join(" "), Names::of(rows).of_figure(&row.figure), medians(row));
             let name = Printable::new(&format!("{volume} {figure}")).to_string();
             format!(" The slowdown that changed most: {name}, {a} in A and {b} in B.")
         }

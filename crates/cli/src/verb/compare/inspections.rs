@@ -18,7 +18,7 @@ use super::{
     super::inspections::{Inspected, read_inspections, shorten},
     Row,
     figures::{FREE_EXTENTS, Kind, LAYOUT_SCORE, Missing, SLOWDOWN},
-    names::first_of,
+    names::of_device,
     unlike::Unlike,
 };
 use crate::{args::CompareArgs, exit::usage};
@@ -221,7 +221,7 @@ pub(super) fn compare_inspections(args: &CompareArgs) -> Result<Compared> {
         .collect();
     let missing = [("A", &a), ("B", &b)].into_iter().filter_map(|(name, document)| document.unread(name));
     let missing = missing.collect();
-    let headline = a.costs.iter().find_map(|cost| first_of(&rows, Some(&cost.device)));
+    let headline = a.costs.iter().find_map(|cost| of_device(&rows, &cost.device));
     Ok(Compared { rows, unlike, missing, headline })
 }
 

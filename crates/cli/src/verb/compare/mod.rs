@@ -29,7 +29,7 @@ use self::{
     },
     gate::{Gate, Scope, judge},
     inspections::compare_inspections,
-    names::{find_headline, shown as shown_name},
+    names::{Names, find_headline},
     trees::compare_trees,
     unfinished::{add_unfinished, find_unfinished, unfinished_notes},
     unlike::{Unlike, compute_unlike},
@@ -174,7 +174,7 @@ pub fn compare(args: CompareArgs) -> Result<()> {
         }
         false => {
             for note in &notes_above {
-                println!("{}\n", Printable::new(note));
+                print!("{}", fit(&format!("{}\n\n", Printable::new(note))));
             }
             // Any other outcome is an error, whose message is the last line.
             let passed = gate.as_ref().filter(|gate| gate.outcome == Outcome::Pass);
@@ -268,7 +268,8 @@ fn table(shown: &[&Row], left_out: usize, rows: &[Row]) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let mut lines: Vec<Vec<String>> = shown.iter().map(|row| line(row, shown_name(&row.figure, rows))).collect();
+    let names = Names::of(rows);
+    let mut lines: Vec<Vec<String>> = shown.iter().map(|row| line(row, names.of_figure(&row.figure))).collect();
     // An empty column has no heading, and is left out.
     let is_filled = |column: usize| lines.iter().any(|line| line.get(column).is_some_and(|cell| !cell.is_empty()));
     let heading =

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use senesce_report::{device_place, planned_devices};
 use senesce_store::Results;
 
 use super::{Row, figures::SLOWDOWN};
@@ -24,39 +25,41 @@ pub(super) fn short(figure: &str) -> String {
     parts().filter(|_| is_modelled).unwrap_or_else(|| named.to_owned())
 }
 
-/// The name of a figure in the text of a comparison. It keeps the method if `rows` have the figure
-/// by another method, too.
-pub(super) fn shown(figure: &str, rows: &[Row]) -> String {
-    let short_name = short(figure);
-    let is_of_two = rows.iter().any(|row| row.figure != figure && short(&row.figure) == short_name);
-    if is_of_two { without_mark(figure).to_owned() } else { short_name }
+/// The names of figures in the text of a comparison.
+pub(super) struct Names {
+    /// Short names that figures of two methods have.
+    of_two: BTreeSet<String>,
+}
+
+impl Names {
+    pub(super) fn of(rows: &[Row]) -> Self {
+        let figures: BTreeSet<&str> = rows.iter().map(|row| row.figure.as_str()).collect();
+        let mut known = BTreeSet::new();
+        Self { of_two: figures.into_iter().map(short).filter(|name| !known.insert(name.clone())).collect() }
+    }
+
+    /// The name of a figure. It keeps the method if the rows have the figure by another one, too.
+    pub(super) fn of_figure(&self, figure: &str) -> String {
+        let name = short(figure);
+        if self.of_two.contains(&name) { without_mark(figure).to_owned() } else { name }
+    }
 }
 
 /// The figure with which the page of a run begins, as far as `rows` have it: the slowdown on the
-/// first device that they have, or else the cost there, or else the measured cost. The disk in
-/// virtual time is the first device, then those of the plan in its order.
+/// first device of the report that they have, or else the cost there, or else the measured cost.
 pub(super) fn find_headline(rows: &[Row], results: &Results) -> Option<String> {
-    let of_plan = results.circumstances.iter().find(|row| row.arm.is_empty() && row.key == "measure.device_names");
-    let planned: Vec<String> = of_plan.and_then(|row| serde_json::from_str(&row.value).ok()).unwrap_or_default();
-    let devices: BTreeSet<(bool, usize, bool, String)> = results
-        .modelled
-        .iter()
-        .map(|row| {
-            let place = planned.iter().position(|device| *device == row.device).unwrap_or(usize::MAX);
-            let name = format!("{} ({})", row.device, row.method);
-            (row.method != "virtual-time", place, row.method == "trace", name)
-        })
-        .collect();
-    let on_device = devices.iter().find_map(|(.., name)| of_device(rows, name));
+    let planned = planned_devices(&results.circumstances);
+    let mut devices: Vec<(&str, &str)> =
+        results.modelled.iter().map(|row| (row.device.as_str(), row.method.as_str())).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices.sort_by_key(|(device, method)| device_place(&planned, device, method));
+    let on_device = devices.iter().find_map(|(device, method)| of_device(rows, &format!("{device} ({method})")));
     on_device.or_else(|| find(rows, "grep s/GiB"))
 }
 
-/// The headline figure on a device, or else the measured cost, as far as `rows` have it.
-pub(super) fn first_of(rows: &[Row], device: Option<&str>) -> Option<String> {
-    device.and_then(|device| of_device(rows, device)).or_else(|| find(rows, "grep s/GiB"))
-}
-
-fn of_device(rows: &[Row], device: &str) -> Option<String> {
+/// The headline figure on a device, as far as `rows` have it: the slowdown, or else the cost.
+pub(super) fn of_device(rows: &[Row], device: &str) -> Option<String> {
     [SLOWDOWN, "s/GiB"].into_iter().find_map(|end| find(rows, &format!("{device} {end}")))
 }
 
