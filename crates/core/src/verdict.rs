@@ -33,6 +33,22 @@ impl Claim {
         }
     }
 
+    /// The side of a figure that the claim is on. `None`: the claim is that figure, or a range with
+    /// it.
+    pub fn side(self, figure: f64) -> Option<Side> {
+        let (low, high) = match self {
+            Self::Between(low, high) => (low, high),
+            Self::Number(number) | Self::AtMost(number) => (number, number),
+            Self::Rises => (f64::INFINITY, f64::INFINITY),
+            Self::Falls => (f64::NEG_INFINITY, f64::NEG_INFINITY),
+        };
+        match () {
+            () if low > figure => Some(Side::Above(low)),
+            () if high < figure => Some(Side::Below(high)),
+            () => None,
+        }
+    }
+
     /// The agreement of `ours` with the claim.
     ///
     /// `before`: the published figure and ours before the change; `None` if the figure is of a
@@ -44,13 +60,10 @@ impl Claim {
             Self::AtMost(most) => ours <= most,
             Self::Rises | Self::Falls => false,
         };
-        let has_direction = |published: f64, before: f64| match self {
-            Self::Number(number) | Self::AtMost(number) => (number - published) * (ours - before) > 0.0,
-            Self::Between(low, high) => {
-                (low - published) * (ours - before) > 0.0 && (high - published) * (ours - before) > 0.0
-            }
-            Self::Rises => ours > before,
-            Self::Falls => ours < before,
+        let has_direction = |published: f64, before: f64| match self.side(published) {
+            Some(Side::Above(_)) => ours > before,
+            Some(Side::Below(_)) => ours < before,
+            None => false,
         };
         match is_met {
             true => Verdict::Met,
@@ -60,6 +73,16 @@ impl Claim {
             false => Verdict::NotMet,
         }
     }
+}
+
+/// The side of a figure that a claim is on, with the end of the claim that is nearest to the
+/// figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Side {
+    /// Larger.
+    Above(f64),
+    /// Smaller.
+    Below(f64),
 }
 
 /// The agreement of a figure with the published one.
@@ -102,6 +125,22 @@ mod tests {
     use super::*;
 
     const RATIO: Option<(f64, f64)> = Some((1.0, 1.0));
+
+    #[test]
+    fn claims_are_on_a_side_of_a_figure() {
+        for (claim, figure, side) in [
+            (Claim::Number(2.0), 1.0, Some(Side::Above(2.0))),
+            (Claim::Number(1.0), 1.0, None),
+            (Claim::AtMost(0.5), 1.0, Some(Side::Below(0.5))),
+            (Claim::Between(1.5, 4.0), 1.0, Some(Side::Above(1.5))),
+            (Claim::Between(1.5, 4.0), 5.0, Some(Side::Below(4.0))),
+            (Claim::Between(1.5, 4.0), 2.0, None),
+            (Claim::Rises, 7.0, Some(Side::Above(f64::INFINITY))),
+            (Claim::Falls, 0.0, Some(Side::Below(f64::NEG_INFINITY))),
+        ] {
+            assert_eq!(claim.side(figure), side, "{claim:?} {figure}");
+        }
+    }
 
     #[test]
     fn forty_percent_either_way_meet_a_number() {

@@ -57,12 +57,9 @@ impl Plans {
 
     /// `up to 400 pulls`, or `up to 400 pulls, fewer in some plans`. `None` without a checkpoint.
     pub(crate) fn up_to(&self, unit: &str) -> Option<String> {
-        let last: BTreeSet<u64> = self.checkpoints.values().filter_map(|all| all.last().copied()).collect();
-        let most = *last.last()?;
-        Some(match last.len() {
-            1 => format!("up to {} {unit}", count(most)),
-            _ => format!("up to {} {unit}, fewer in some plans", count(most)),
-        })
+        let most = *self.checkpoints.values().filter_map(BTreeSet::last).max()?;
+        let fewer = if self.differ() { ", fewer in some plans" } else { "" };
+        Some(format!("up to {} {unit}{fewer}", count(most)))
     }
 
     /// `11 checkpoints`, or `6 to 11 checkpoints`. `None` without a checkpoint.

@@ -5,7 +5,7 @@
 
 use senesce_core::{
     Printable,
-    verdict::{Claim, Verdict},
+    verdict::{Claim, Side, Verdict},
 };
 use senesce_store::{CircumstanceRow, PUBLISHED, Published, PublishedCost, Role};
 
@@ -46,13 +46,11 @@ impl Finding {
         Self::Verdict(Verdict::NotComparable),
     ];
 
-    /// In a sentence that begins with a number.
+    /// After a number. A claim that is met need not be a number within 40%.
     fn words(self) -> &'static str {
         match self {
             Self::Verdict(Verdict::Met) => "met",
-            Self::Verdict(Verdict::DirectionOnly) => "met in direction only",
-            Self::Verdict(Verdict::NotMet) => "not met",
-            Self::Verdict(Verdict::NotComparable) => "not comparable",
+            Self::Verdict(verdict) => verdict.words(),
             Self::Undecided => "undecided",
         }
     }
@@ -78,7 +76,7 @@ struct Beside {
 /// The printed values of all arms, in the order of the plan, then of the page.
 fn beside(model: &Model) -> Vec<Beside> {
     let of_row = |row: &CircumstanceRow| -> Vec<(Published, Claim)> {
-        // Another version may have other keys. Its values are not compared.
+        // Another version may have other keys. Its values count as none.
         let all: Vec<Published> = serde_json::from_str(&row.value).unwrap_or_default();
         all.into_iter().filter_map(|one| one.claim().map(|claim| (one, claim))).collect()
     };
@@ -148,7 +146,7 @@ fn judge(claim: Claim, ours: &Spread, limit: Alike) -> Finding {
             false => Finding::Undecided,
         };
     }
-    let side = side(claim);
+    let side = claim.side(1.0);
     let is_same_side = match side {
         Some(Side::Above(_)) => is_difference && ours.median > 1.0,
         Some(Side::Below(_)) => is_difference && ours.median < 1.0,
@@ -165,27 +163,6 @@ fn judge(claim: Claim, ours: &Spread, limit: Alike) -> Finding {
         // A bound has no number that ours could meet by chance.
         Verdict::Met if !is_difference && reaches_published && !matches!(claim, Claim::AtMost(_)) => Finding::Undecided,
         _ => Finding::Verdict(Verdict::NotMet),
-    }
-}
-
-/// The side of 1 that a claim is on, with the end of the claim that is nearest to 1.
-enum Side {
-    Above(f64),
-    Below(f64),
-}
-
-/// `None`: a range with 1 in it.
-fn side(claim: Claim) -> Option<Side> {
-    let (low, high) = match claim {
-        Claim::Between(low, high) => (low, high),
-        Claim::Number(number) | Claim::AtMost(number) => (number, number),
-        Claim::Rises => (f64::INFINITY, f64::INFINITY),
-        Claim::Falls => (0.0, 0.0),
-    };
-    match () {
-        () if low > 1.0 => Some(Side::Above(low)),
-        () if high < 1.0 => Some(Side::Below(high)),
-        () => None,
     }
 }
 
@@ -262,12 +239,12 @@ fn conclusion(all: &[Beside]) -> String {
         .into_iter()
         .map(|finding| (of(finding), finding))
         .filter(|(count, _)| *count > 0)
-        .map(|(count, finding)| format!("{count} {} {}", if count == 1 { "is" } else { "are" }, finding.words()))
+        .map(|(count, finding)| format!("{count} {}", finding.words()))
         .collect();
     let comparisons = if all.len() == 1 { "comparison" } else { "comparisons" };
     match parts.is_empty() {
         true => String::new(),
-        false => format!("Of {} {comparisons} with published values, {}.", all.len(), list(&parts)),
+        false => format!("{} {comparisons} with published values: {}.", all.len(), list(&parts)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The input is the output of `senesce garden reproduce --json` (`senesce-reproduction/3`), so that
 //! this crate does not import the experiments. Verdicts are computed there and shown here.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use minijinja::{Value, context};
@@ -188,7 +189,7 @@ fn parts(experiment: &Json, is_drawn: bool) -> Vec<Value> {
     parts
         .map(|part| {
             let mut names = Names::default();
-            let panels: Vec<String> = list(&part["charts"]).map(|chart| panel(part, chart, &mut names)).collect();
+            let panels: Vec<String> = plots(part, &mut names).iter().map(panel).collect();
             let legend = names.known.iter().map(|(name, class)| {
                 let equal = equal_line(part, name).map(|other| format!(" (equal to “{other}”)")).unwrap_or_default();
                 context! { class, name => format!("{name}{equal}") }
@@ -257,9 +258,7 @@ impl Names {
     }
 }
 
-/// A chart. Lines with the same name have the same colour in all charts.
-fn panel(part: &Json, chart: &Json, names: &mut Names) -> String {
-    let panel = plot(part, chart, names);
+fn panel(panel: &PlotPanel) -> String {
     format!(
         r#"<svg class="panel" viewBox="0 0 {PANEL_WIDTH} {PANEL_HEIGHT}" role="img" tabindex="0" aria-label="{}">{}</svg>"#,
         escape(&panel.title),
@@ -275,15 +274,24 @@ fn points(line: &Json) -> impl Iterator<Item = (f64, f64, bool)> {
     })
 }
 
-/// The least and the largest x value of the charts of a part that have the x axis of `chart`. Their
-/// panels are beside each other, so they share the axis. `None` without a point.
-fn x_ends(part: &Json, chart: &Json) -> Option<(f64, f64)> {
-    let like = list(&part["charts"]).filter(|other| other["x"] == chart["x"]);
-    let all: Vec<f64> = like.flat_map(|other| list(&other["lines"])).flat_map(points).map(|(x, ..)| x).collect();
-    Some((all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?))
+/// The charts of a part. Lines with the same name have the same colour in all charts. The panels
+/// are beside each other, so those with one x axis share its ends.
+fn plots(part: &Json, names: &mut Names) -> Vec<PlotPanel> {
+    fn axis(chart: &Json) -> &str {
+        chart["x"].as_str().unwrap_or_default()
+    }
+    // By the x axis: its least and its largest value.
+    let mut ends: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for chart in list(&part["charts"]) {
+        for (x, ..) in list(&chart["lines"]).flat_map(points) {
+            let (least, most) = ends.entry(axis(chart)).or_insert((x, x));
+            (*least, *most) = (least.min(x), most.max(x));
+        }
+    }
+    list(&part["charts"]).map(|chart| plot(chart, ends.get(axis(chart)).copied(), names)).collect()
 }
 
-fn plot(part: &Json, chart: &Json, names: &mut Names) -> PlotPanel {
+fn plot(chart: &Json, x_ends: Option<(f64, f64)>, names: &mut Names) -> PlotPanel {
     // A line without points has no entry in the legend.
     let drawn: Vec<&Json> = list(&chart["lines"]).filter(|line| list(&line["places"]).next().is_some()).collect();
     let lines = drawn.iter().enumerate().map(|(at, line)| {
@@ -295,7 +303,7 @@ fn plot(part: &Json, chart: &Json, names: &mut Names) -> PlotPanel {
         title: signs(&text(&chart["title"])),
         x_label: signs(&text(&chart["x"])),
         y_label: signs(&text(&chart["y"])),
-        x_ends: x_ends(part, chart),
+        x_ends,
         is_logarithmic: chart["logarithmic"] == true,
         mark: " (did not keep up)",
         lines: lines.collect(),
@@ -309,7 +317,7 @@ pub fn render_reproduction_svg(part: &Json) -> String {
     const MARGIN: f64 = 20.0;
     const HEAD: f64 = 70.0;
     let mut names = Names::default();
-    let panels: Vec<String> = list(&part["charts"]).map(|chart| plot(part, chart, &mut names).draw()).collect();
+    let panels: Vec<String> = plots(part, &mut names).iter().map(PlotPanel::draw).collect();
     let (width, height) = ((PANEL_WIDTH + MARGIN) * panels.len() as f64 + MARGIN, PANEL_HEIGHT + HEAD + MARGIN);
     let title = escape(&format!("{}: {}", text(&part["experiment"]), signs(&text(&part["title"]))));
     let style = light_css(&[include_str!("../assets/curve.css"), include_str!("../assets/reproduction.css")].concat());

@@ -82,25 +82,25 @@ pub fn bench(args: BenchArgs, quiet: bool) -> Result<()> {
     if args.dry_run {
         return preview(&args, &work);
     }
-    let told = with_home(|custodian| {
+    let answer = with_home(|custodian| {
         let (_, scratch) = custodian.acquire_tree(&args.dir, "senesce-bench")?;
         bench_in(&args, &work, custodian, &scratch, quiet)
     })?;
     // Printed when all is cleaned: a reader that closes the pipe leaves no resources.
     match args.json {
-        true => println!("{:#}", told.document),
-        false => print!("{}", fit(&told.text)),
+        true => println!("{:#}", answer.document),
+        false => print!("{}", fit(&answer.text)),
     }
     // The last step: an error must not lose the figures.
     if let Some(path) = &args.html {
-        fs::write(path, told.page()?).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(path, answer.page()?).with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("page: {}", Printable::new(path));
     }
     Ok(())
 }
 
 /// The result of a benchmark.
-struct Told {
+struct Answer {
     /// As JSON.
     document: Value,
     /// As text for a terminal.
@@ -109,7 +109,7 @@ struct Told {
     findings: Vec<String>,
 }
 
-impl Told {
+impl Answer {
     fn page(&self) -> Result<String> {
         let (findings, senesce_version) = (self.findings.clone(), crate::VERSION.to_owned());
         Ok(render_bench(&self.document, &BenchOptions { findings, senesce_version, made_at: None })?)
@@ -143,7 +143,7 @@ fn preview(args: &BenchArgs, work: &Work) -> Result<()> {
     let largest = sources.iter().map(|source| source.volume_bytes).max().unwrap_or(0);
     volumes::check_free(&host, &args.dir, largest)?;
     needed += largest;
-    let (available, needed) = (host.free_bytes(&args.dir)?, Bytes(needed));
+    let (available, needed) = (host.free_bytes(&args.dir)?, Bytes(needed).rounded_up());
     let place = if is_memory { "memory" } else { "the disk" };
     println!("up to {needed} below {} ({place}), which has {available} free", Printable::new(&args.dir));
     args.html.iter().for_each(|path| print_file_preview(path));
@@ -165,7 +165,7 @@ fn check_root(host: &dyn Host) -> Result<()> {
     }
 }
 
-fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<Told> {
+fn bench_in(args: &BenchArgs, work: &Work, custodian: &Custodian, scratch: &Path, quiet: bool) -> Result<Answer> {
     let host = custodian.host();
     check_root(&**host)?;
     let is_memory = host.is_in_memory(scratch)?;
@@ -379,7 +379,7 @@ fn check_identities(sources: &[Source], is_kept: bool) -> Result<()> {
     Ok(())
 }
 
-fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) -> Told {
+fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) -> Answer {
     let figures_of = |source: &Source, role: &str| {
         let state = source.states.iter().find(|state| state.role == role);
         state.map(|state| state.figures.clone()).unwrap_or_default()
@@ -430,7 +430,7 @@ fn describe(args: &BenchArgs, work: &Work, sources: &[Source], is_memory: bool) 
     if is_memory {
         text.push_str("The images were in memory: no device was read.\n");
     }
-    Told { document, text, findings }
+    Answer { document, text, findings }
 }
 
 fn tell(quiet: bool, text: &str) {

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 /// Prints `would` and the space that a change would free.
 pub fn print_reclaimable(would: &str, deleted: &Deleted) {
-    println!("{would}: {} then; nothing was changed", tell_space(deleted));
+    println!("{would}: {} then; nothing was changed", describe_space(deleted));
 }
 
 /// The free space, and the change. Two sizes of free space can differ by less than their digits.
-fn tell_space(&Deleted { free_bytes_before: before, free_bytes: free, .. }: &Deleted) -> String {
+fn describe_space(&Deleted { free_bytes_before: before, free_bytes: free, .. }: &Deleted) -> String {
     let (change, how) = (Bytes(free.abs_diff(before)), if free < before { "less" } else { "more" });
     format!("{} free, {change} {how} than before", Bytes(free))
 }
@@ -26,7 +26,7 @@ pub fn print_reclaimed(deleted: &Deleted, document: Option<Value>, line: &str) -
         println!("{document}");
     } else {
         println!("{line}");
-        println!("  {}", tell_space(deleted));
+        println!("  {}", describe_space(deleted));
         if map_blocks_left > 0 {
             println!("  {map_blocks_left} blocks of maps are not processed yet; later consistency points do that");
         }
