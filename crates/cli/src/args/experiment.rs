@@ -79,12 +79,12 @@ pub struct ChangeArgs {
     /// Let the modelled device take its time for real.
     #[arg(long)]
     pub real_time: bool,
-    /// Override a key of the plan, such as workload.fsfb.rounds=100. Repeatable.
+    /// Override a key, such as measure.every=10. Repeatable.
     ///
-    /// The key starts at the root of the plan; a number names an entry of a list:
-    /// file_system.0.mount=noatime. The value is one of TOML; a text needs no quotes. The run keeps
-    /// the changed plan, and its description lists the changes. Options such as --seed override
-    /// --set. docs/reference/plan-keys.md lists the keys.
+    /// The key starts at the root of the plan: workload.fsfb.rounds=100. A number names an entry of
+    /// a list: file_system.0.mount=noatime. The value is one of TOML; a text needs no quotes. The
+    /// run keeps the changed plan, and its description lists the changes. Options such as --seed
+    /// override --set. docs/reference/plan-keys.md lists the keys.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
 }

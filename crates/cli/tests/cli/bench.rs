@@ -96,6 +96,36 @@ fn file_systems_are_ranked_from_equal_trees() {
 }
 
 #[test]
+fn the_page_has_the_printed_figures() {
+    if !root_or_skip("mounting") {
+        return;
+    }
+    let lab = Lab::new();
+    let dir = lab.path(".").to_string_lossy().into_owned();
+    let image = aged_image(&lab, "ext4", 64);
+    let page = lab.path("bench.html").to_string_lossy().into_owned();
+    let bench = |options: &[&str]| {
+        let start = ["bench", "--aged", &image, "--unaged", "-r", "3", "--dir", &dir, "--html", &page];
+        lab.run([&start, options, &["--", "sh", "-c", "tar cf - . | cat > /dev/null"]].concat())
+    };
+    let outcome = json(&bench(&["--json"]).good().stdout);
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (_, data) = text.split_once("id=\"senesce-data\">").unwrap();
+    assert_eq!(json(data.split_once("</script>").unwrap().0), outcome);
+    // A dot for each run, in a drawing for wide and one for narrow screens.
+    let dots = |class: &str| text.matches(&format!("<circle class=\"{class}\"")).count();
+    assert_eq!((dots("bar"), dots("bar fresh")), (6, 6));
+    assert!(text.contains("<h1>sh -c tar cf - . | cat &gt; "), "the command is the title");
+    // A page of senesce is replaced, and no other file.
+    bench(&["-q"]).good();
+    assert_ne!(std::fs::read_to_string(&page).unwrap(), text);
+    std::fs::write(&page, "of another program").unwrap();
+    bench(&[]).refused(2, &["bench.html exists already, and senesce did not write it"]);
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "of another program");
+    assert_clean(&lab);
+}
+
+#[test]
 fn a_command_without_reads_causes_a_warning() {
     if !root_or_skip("mounting") {
         return;
