@@ -244,7 +244,7 @@ fn conclusion(all: &[Beside]) -> String {
     let comparisons = if all.len() == 1 { "comparison" } else { "comparisons" };
     match parts.is_empty() {
         true => String::new(),
-        false => format!("{} {comparisons} with published values: {}.", all.len(), list(&parts)),
+        false => format!("{} {comparisons} with published values ({}).", all.len(), list(&parts)),
     }
 }
 
