@@ -201,7 +201,7 @@ fn replay_without_space_names_the_operation() {
     for threads in ["1", "3"] {
         // What is made for it is refused before; of a place that is there the size is not asked.
         let small = ["replay", "log", "--on", "image:32MiB", "--fs", "ext4", "--dir", &dir, "--threads", threads];
-        lab.run(small).refused(2, &["has 32 MiB, which is too small: its contents need 39.8 MiB"]);
+        lab.run(small).refused(2, &["has 32 MiB, which is too small: its contents need 39.9 MiB"]);
         let disk = Disk::new(&lab.path("small"), 32);
         disk.format_ext4();
         let mount = Mount::new(&[&disk.device], lab.path("small-mnt"));

@@ -2,7 +2,7 @@
 -- claims-PLAN-SEED (`senesce run plans/claims-PLAN.toml --seed SEED --out claims-PLAN-SEED`).
 CREATE TEMP MACRO plan_of(file) AS regexp_extract(file, 'claims-([a-z0-9-]+)-[0-9]+/', 1);
 CREATE TEMP MACRO seed_of(file) AS regexp_extract(file, 'claims-[a-z0-9-]+-([0-9]+)/', 1)::INT;
--- The last cost of each volume, and its extents per file. `at` is `read cost of a device`.
+-- The last cost of each volume, and its extents per file.
 CREATE TEMP TABLE cost AS
 SELECT plan_of(filename) AS plan, seed_of(filename) AS seed, arm, role, device, arg_max(seconds_per_gib, pulls) AS cost
 FROM read_parquet('claims-*/results/modelled.parquet', filename = true) WHERE method = 'extents' GROUP BY ALL;
@@ -13,7 +13,8 @@ CREATE TEMP MACRO cost_of(p, s, a, r, d) AS
     (SELECT cost FROM cost WHERE plan = p AND seed = s AND arm = a AND role = r AND device = d);
 CREATE TEMP MACRO extents_of(p, s, a, r) AS (SELECT extents FROM layout WHERE plan = p AND seed = s AND arm = a AND role = r);
 
--- A test: figure of a seed (`x` over `y`), and the limit that the claim sets.
+-- A test: figure of a seed (`x` over `y`), and the limit that the claim sets. If `z` is set, the
+-- slowdown `x` over `y` is divided by the slowdown of the arm `z`.
 -- A volume is `PLAN/ARM/ROLE`. `device` is `extents` for extents per file, whose `y` is empty.
 CREATE TEMP TABLE test(claim INT, figure TEXT, device TEXT, x TEXT, y TEXT, z TEXT, relation TEXT, bound DOUBLE);
 INSERT INTO test VALUES
