@@ -118,13 +118,34 @@ fn changes((model, judged): (&Model, &JudgedAt), old: &Model, basis: &Basis<'_>)
         changes.extend(of_lines(model, &Figure { kind: Kind::Cost(None), new, old, limits: Limits::Other }));
     }
     let (new, before) = (&model.adjacent_files_share, &old.adjacent_files_share);
-    changes.extend(of_lines(model, &Figure { kind: Kind::AdjacentFiles, new, old: before, limits: Limits::Other }));
+    let limits = Limits::Share { settles };
+    changes.extend(of_lines(model, &Figure { kind: Kind::AdjacentFiles, new, old: before, limits }));
     for change in &mut changes {
+        if change.kind == Kind::Cost(None) && is_noisy(model, old, change) {
+            change.outcome = Outcome::Noisy;
+        }
+        // A few files more or less are a large ratio of a tiny share.
+        if change.kind.is_share() && change.outcome.is_change() && (change.new - change.old).abs() < LEAST_SHARE {
+            change.outcome = Outcome::Small;
+        }
         if judged.get(change.arm.as_str()) != Some(&change.at) {
             change.outcome = Outcome::Earlier;
         }
     }
     changes
+}
+
+/// The least change of a share of adjacent files that counts: one percentage point.
+const LEAST_SHARE: f64 = 0.01;
+
+/// Whether a measured cost of either run allows no verdict.
+fn is_noisy(model: &Model, old: &Model, change: &Change) -> bool {
+    let is_disturbed = |run: &Model| {
+        let cell = run.disturbed.get(&(change.arm.clone(), change.role, change.at));
+        cell.is_some_and(|cell| cell.disturbed == cell.repetitions)
+    };
+    let is_too_wide = |run: &Model| run.noise.get(&change.arm).is_some_and(|noise| noise.is_too_wide());
+    [model, old].into_iter().any(|run| is_disturbed(run) || is_too_wide(run))
 }
 
 /// A figure of all volumes in both runs.
@@ -142,7 +163,9 @@ enum Limits {
     Modelled { settles: bool },
     /// Those of slowdowns: each is a ratio of two modelled costs.
     Slowdown { settles: bool },
-    /// Those of measured costs and of shares, by the number of repetitions.
+    /// Those of shares of adjacent files, which follow from the layout, as modelled costs do.
+    Share { settles: bool },
+    /// Those of measured costs, by the number of repetitions.
     Other,
 }
 
@@ -155,6 +178,8 @@ impl Limits {
             Self::Modelled { settles } if role == Role::Unaged => Alike::fresh(settles),
             Self::Modelled { settles } => Alike::aged(settles),
             Self::Slowdown { settles } => Alike::slowdowns(settles),
+            Self::Share { settles: false } => Alike::fresh(false),
+            Self::Share { settles: true } => Self::Other.of(role, count),
             Self::Other if count > 1 => Alike::near_one(),
             Self::Other => Self::ONCE,
         }
@@ -165,7 +190,7 @@ impl Limits {
     /// the least change that counts.
     fn are_of_chance(self, count: usize) -> bool {
         match self {
-            Self::Modelled { settles } | Self::Slowdown { settles } => !settles,
+            Self::Modelled { settles } | Self::Slowdown { settles } | Self::Share { settles } => !settles,
             Self::Other => count < 2,
         }
     }
@@ -212,6 +237,7 @@ fn settle(model: &Model, old: &Model) -> bool {
 fn limits(settles: bool, basis: &Basis<'_>) -> String {
     let (aged, fresh) = (Alike::aged(settles).percent(), Alike::fresh(settles).percent());
     let (repeated, once) = (Limits::Other.of(Role::Full, 2).percent(), Limits::ONCE.percent());
+    let least = LEAST_SHARE * 100.0;
     let of_model = match settles {
         true => format!("of a modelled cost, over {aged}"),
         false => {
@@ -226,7 +252,16 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
         // The table has no slowdown.
         Basis::Unknown { .. } => None,
     };
-    let of_others = format!("of other figures, over {repeated}, or {once} with one repetition");
+    let of_others = match settles {
+        true => format!(
+            "of other figures, over {repeated}, or {once} with one repetition, and of a share of adjacent files also at least \
+             {least} percentage point"
+        ),
+        false => format!(
+            "of a measured cost, over {repeated}, or {once} with one repetition; of a share of adjacent files, over {fresh}, \
+             and at least {least} percentage point"
+        ),
+    };
     let parts: Vec<String> = [Some(of_model), of_slowdown, Some(of_others)].into_iter().flatten().collect();
     let why = if settles { "" } else { " The volumes do not settle, so two runs of one plan can differ by as much." };
     format!("What counts as a change: {}.{why}", parts.join("; "))
@@ -252,6 +287,8 @@ fn is_before_aging(change: &Change, model: &Model) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::DisturbedCell;
+    use crate::noise::Noise;
 
     fn ratio(median: f64, low: f64, high: f64, count: usize) -> Spread {
         Spread { count, median, low, high, ..Spread::default() }
@@ -325,7 +362,8 @@ mod tests {
             assert_eq!(outcome(limits, role, median, count), is_worse, "{role:?} {median} {count}");
         }
         let unknown = Basis::Unknown { why: String::new() };
-        let of_others = "of other figures, over 5%, or 10% with one repetition.";
+        let of_others = "of other figures, over 5%, or 10% with one repetition, and of a share of adjacent files also at \
+                         least 1 percentage point.";
         let start = "What counts as a change: of a modelled cost, over 5%;";
         assert_eq!(limits(true, &unknown), format!("{start} {of_others}"));
         let (none, device) = (Lines::new(), "model: HDD 7.2K");
@@ -333,10 +371,57 @@ mod tests {
         assert_eq!(limits(true, &modelled(true)), format!("{start} of a slowdown, over 10%; {of_others}"));
         assert_eq!(
             limits(false, &modelled(false)),
-            format!(
-                "What counts as a change: of the modelled cost of an aged volume, over 22%, and of a fresh copy, over 33%; of \
-                 a slowdown, over 62%; {of_others} The volumes do not settle, so two runs of one plan can differ by as much."
-            )
+            "What counts as a change: of the modelled cost of an aged volume, over 22%, and of a fresh copy, over 33%; of \
+                 a slowdown, over 62%; of a measured cost, over 5%, or 10% with one repetition; of a share of adjacent \
+                 files, over 33%, and at least 1 percentage point. The volumes do not settle, so two runs of one plan can differ by as much."
         );
+    }
+
+    #[test]
+    fn disturbed_and_noisy_costs_have_no_verdict() {
+        let (results, old) = (Results::default(), Results::default());
+        let (mut model, old) = (Model::compute(&results), Model::compute(&old));
+        let ratio = ratio(0.7, 0.7, 0.7, 1);
+        let (arm, role, kind) = ("xfs".to_owned(), Role::Full, Kind::Cost(None));
+        let change = Change { arm, role, kind, at: 400, old: 1.0, new: 0.7, ratio, outcome: Outcome::Better };
+        assert!(!is_noisy(&model, &old, &change));
+        let key = ("xfs".to_owned(), Role::Full, 400);
+        for (disturbed, expected) in [(2, false), (3, true)] {
+            let cell = DisturbedCell { disturbed, repetitions: 3, reason: "other work".to_owned() };
+            model.disturbed.insert(key.clone(), cell);
+            assert_eq!(is_noisy(&model, &old, &change), expected, "{disturbed} of 3");
+        }
+        model.disturbed.clear();
+        for (high, expected) in [(2.9, false), (3.3, true)] {
+            model.noise.insert("xfs".to_owned(), Noise { low: 1.0, high, figures: 12 });
+            assert_eq!(is_noisy(&model, &old, &change), expected, "fresh copies vary {high}×");
+            assert_eq!(is_noisy(&old, &model, &change), expected, "in the earlier run");
+        }
+    }
+
+    #[test]
+    fn few_files_are_no_change_of_the_share() {
+        let line = |share: f64| {
+            let at_end = [(400, ratio(share, share, share, 1))].into();
+            Lines::from([(("xfs".to_owned(), Role::Full), at_end)])
+        };
+        for (before, now, expected) in [
+            (0.001_62, 0.000_646, Outcome::Small),
+            (0.30, 0.15, Outcome::Worse),
+            (0.30, 0.25, Outcome::Unchanged),
+            (0.03, 0.06, Outcome::Better),
+        ] {
+            let (results, old) = (Results::default(), Results::default());
+            let (mut model, mut old) = (Model::compute(&results), Model::compute(&old));
+            for (model, share) in [(&mut model, now), (&mut old, before)] {
+                model.arms = vec![("xfs".to_owned(), "xfs".to_owned())];
+                model.checkpoints = vec![0, 400];
+                model.adjacent_files_share = line(share);
+            }
+            let basis = Basis::Unknown { why: String::new() };
+            let judged = JudgedAt::from([("xfs", 400)]);
+            let changes = changes((&model, &judged), &old, &basis);
+            assert_eq!(changes[0].outcome, expected, "{before} -> {now}");
+        }
     }
 }

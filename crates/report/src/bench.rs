@@ -15,6 +15,7 @@ use crate::{
     format::{count, escape, figure, number, page_json},
     html::style,
     page::render_page,
+    reproduction_strip::shortened,
 };
 
 /// Options of the page.
@@ -125,7 +126,11 @@ fn draw(states: &[State], (class, width): (&str, f64), unit: &str) -> String {
     let most = states.iter().flat_map(|state| &state.figures).copied().fold(0.0, f64::max);
     let axis = Axis::from_zero(most);
     let letters = states.iter().map(|state| state.name.chars().count()).max().unwrap_or(0);
-    let left = width_of_letters(letters).min(width / 2.0);
+    // Names are wider than digits, and text is larger in print.
+    let space = width_of_letters(0);
+    let letter = 1.2 * (width_of_letters(1) - space);
+    let most = ((width / 2.0 - space) / letter) as usize;
+    let left = letters.min(most) as f64 * letter + space;
     let (bottom, end) = (TOP + ROW * states.len() as f64, width - RIGHT);
     // A negative figure has no place on the axis. Its text is in the table.
     let x = |value: f64| left + (end - left) * axis.position(value.max(0.0));
@@ -145,7 +150,7 @@ fn draw(states: &[State], (class, width): (&str, f64), unit: &str) -> String {
     }
     for (at, state) in states.iter().enumerate() {
         let y = TOP + ROW * (at as f64 + 0.5);
-        let name = escape(&state.name);
+        let name = escape(&shortened(&state.name, most));
         let _ = write!(
             svg,
             r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{name}</text><g class="{}">"#,

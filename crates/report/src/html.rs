@@ -96,7 +96,7 @@ pub fn render_report(results: &Results, options: &ReportOptions) -> Result<Strin
         },
         published => published.map(|section| context! {
             conclusion => section.conclusion,
-            note => published::NOTE,
+            note => published::note(&model),
             rows => section.rows.iter().map(published_row).collect::<Vec<_>>(),
         }),
         first_modelled => first_modelled,

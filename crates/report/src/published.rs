@@ -71,6 +71,8 @@ struct Beside {
     /// Our ratio; the reason if there is none.
     ours: Result<Spread, String>,
     finding: Finding,
+    /// The ratios that are no difference.
+    limit: Alike,
 }
 
 /// The printed values of all arms, in the order of the plan, then of the page.
@@ -92,11 +94,12 @@ fn beside(model: &Model) -> Vec<Beside> {
     });
     let compare = |(published, claim, arm): (Published, Claim, String)| {
         let ours = ratio(model, &published, &arm);
+        let limit = limit(model, &published);
         let finding = match &ours {
-            Ok(ours) => judge(claim, ours, limit(model, &published)),
+            Ok(ours) => judge(claim, ours, limit),
             Err(_) => Finding::Verdict(Verdict::NotComparable),
         };
-        Beside { published, claim, arm, ours, finding }
+        Beside { published, claim, arm, ours, finding, limit }
     };
     of_arms.take(MOST).map(compare).collect()
 }
@@ -201,7 +204,9 @@ fn cells(row: &Beside, name: fn(Role) -> &'static str) -> [String; 8] {
     let verdict = match (&row.ours, row.finding, row.claim) {
         (Err(why), Finding::Verdict(verdict), _) => format!("{verdict}: {why}"),
         (_, Finding::Undecided, _) => "undecided: chance".to_owned(),
-        (_, Finding::Verdict(Verdict::Met), NO_DIFFERENCE) => "met".to_owned(),
+        (_, Finding::Verdict(Verdict::Met), NO_DIFFERENCE) => {
+            format!("met: no difference over {}", row.limit.percent())
+        }
         (_, Finding::Verdict(Verdict::Met), Claim::AtMost(_)) => "within the bound".to_owned(),
         (_, Finding::Verdict(verdict), _) => verdict.to_string(),
     };
@@ -249,16 +254,25 @@ fn conclusion(all: &[Beside]) -> String {
 }
 
 /// The meaning of the columns.
-pub(crate) const NOTE: &str = "The plan names the published values. Ours are ratios of costs at the last checkpoint. A \
-    number is met if ours is within 40% of it and differs from 1 beyond chance, in the same direction. It is undecided \
-    if ours shows no such difference, but another run of the plan could. If the publication has no difference, \
-    ours must have none in its whole interval.";
+pub(crate) fn note(model: &Model) -> String {
+    let (aged, fresh) = (Alike::aged(model.settles).percent(), Alike::fresh(model.settles).percent());
+    let limits = match aged == fresh {
+        true => format!("A ratio up to {aged} from 1 is no difference"),
+        false => format!("A ratio up to {aged} from 1, or {fresh} with a fresh copy, is no difference"),
+    };
+    format!(
+        "The plan names the published values. Ours are ratios of costs at the last checkpoint. {limits}, because two \
+         runs of this plan can differ by as much. A number or a range is met if ours is within 40% of it, and is a \
+         difference in the same direction. It is undecided if ours is no difference, but another run of the plan could \
+         reach it. If the publication has no difference, ours must have none in its whole interval."
+    )
+}
 
 /// The table as text; empty if the plan names no published values.
 pub(crate) fn published_text(model: &Model) -> String {
     let Some(Section { conclusion, rows }) = Section::of(model, Role::name) else { return String::new() };
     let rows: Vec<[String; 8]> = rows.into_iter().map(|row| row.cells).collect();
-    format!("\nBeside the publication: {conclusion}\n\n{}\n{NOTE}\n", text_table(HEADS, &rows, &TEXTS))
+    format!("\nBeside the publication: {conclusion}\n\n{}\n{}\n", text_table(HEADS, &rows, &TEXTS), note(model))
 }
 
 #[cfg(test)]

@@ -196,11 +196,16 @@ fn draw_mark(svg: &mut String, line: &Line<'_>, size: &Size, x: impl Fn(f64) -> 
     }
 }
 
-fn shortened(name: &str, letters: usize) -> String {
-    match name.chars().count() {
-        count if count <= letters => name.to_owned(),
-        _ => name.chars().take(letters - 1).chain(['…']).collect(),
+/// The name in at most this number of letters. Its middle is left out, because similar names often
+/// differ at an end.
+pub(crate) fn shortened(name: &str, letters: usize) -> String {
+    let count = name.chars().count();
+    if count <= letters {
+        return name.to_owned();
     }
+    let kept = letters.saturating_sub(1);
+    let (start, end) = (kept.div_ceil(2), kept / 2);
+    name.chars().take(start).chain(['…']).chain(name.chars().skip(count - end)).collect()
 }
 
 #[cfg(test)]

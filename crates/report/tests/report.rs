@@ -264,7 +264,7 @@ fn baseline_shows_worse_and_unchanged_figures() {
     assert!(section.contains("<li>file system, mkfs_command: mkfs.xfs → mkfs.xfs -n &lt;</li>"), "{section}");
     assert_eq!(section.matches(">2.00×<").count(), 2, "{section}");
     let lead = with.split("class=\"lead\">").nth(1).unwrap();
-    assert!(lead.starts_with(&format!("Since before &lt;: {}", sentence)), "the change is first");
+    assert!(lead.starts_with(&format!("Compared with <code>before &lt;</code>: {sentence}")), "the change is first");
     assert!(section.contains("of an aged volume, over 22%, and of a fresh copy, over 33%;"), "{section}");
     assert!(!page(None).contains("Change since"));
     // With another seed the input is another one, and no difference is a verdict.

@@ -17,6 +17,9 @@ pub(super) enum Outcome {
     Unchanged,
     /// A difference beyond the spread of the repetitions, but below the least one that counts.
     Small,
+    /// Measured times that do not allow a verdict: other work disturbed every repetition, or the
+    /// fresh copies of a run vary too much.
+    Noisy,
     /// A figure of an earlier checkpoint than the last one of its arm. It is not judged.
     Earlier,
 }
@@ -29,6 +32,7 @@ impl Outcome {
             Self::Differs => "differs",
             Self::Unchanged => "no measurable difference",
             Self::Small => "small",
+            Self::Noisy => "too noisy to judge",
             Self::Earlier => "earlier checkpoint",
         }
     }
