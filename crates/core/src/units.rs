@@ -20,7 +20,7 @@ impl Bytes {
     /// 1024 MiB.
     pub const GIB: u64 = 1 << 30;
 
-    /// The quantity as it is displayed, rounded up. A reader who provides this much has provided
+    /// Rounds up to the three digits that are displayed. Space of the displayed size is then
     /// enough.
     pub fn rounded_up(self) -> Self {
         let unit = (1..=6).map(|power| Self::KIB.pow(power)).take_while(|unit| self.0 >= *unit).last();

@@ -267,12 +267,17 @@ fn limits(settles: bool, basis: &Basis<'_>) -> String {
     format!("What counts as a change: {}.{why}", parts.join("; "))
 }
 
-/// A ratio near 1, or with 1 in its interval, is no change. Settled volumes can have a ratio of
-/// exactly 1.
+/// One repetition has no interval. A cost of settled volumes within this part of the older one is
+/// the same.
+const SAME: f64 = 0.001;
+
+/// A ratio near 1, or with 1 in its interval, is no change.
 fn outcome(ratio: &Spread, more_is_better: bool, limits: Limits, role: Role) -> Outcome {
     let alike = limits.of(role, ratio.count);
     match alike.is_difference(ratio) {
-        false if limits.are_of_chance(ratio.count) || ratio.includes_one() || ratio.median == 1.0 => Outcome::Unchanged,
+        false if limits.are_of_chance(ratio.count) || ratio.includes_one() || (ratio.median - 1.0).abs() <= SAME => {
+            Outcome::Unchanged
+        }
         false => Outcome::Small,
         true if (ratio.median > 1.0) == more_is_better => Outcome::Better,
         true => Outcome::Worse,
@@ -304,7 +309,10 @@ mod tests {
         assert_eq!(outcome(&ratio(1.2, 0.9, 1.5, 5), false), Outcome::Unchanged);
         assert_eq!(outcome(&ratio(0.8, 0.7, 0.9, 5), false), Outcome::Better);
         assert_eq!(outcome(&ratio(1.02, 1.01, 1.03, 5), false), Outcome::Small);
-        assert_eq!(outcome(&ratio(1.0, 1.0, 1.0, 1), false), Outcome::Unchanged);
+        for same in [1.0, 1.0005, 0.9995] {
+            assert_eq!(outcome(&ratio(same, same, same, 1), false), Outcome::Unchanged);
+        }
+        assert_eq!(outcome(&ratio(1.002, 1.002, 1.002, 1), false), Outcome::Small);
     }
 
     #[test]

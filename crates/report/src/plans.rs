@@ -58,7 +58,8 @@ impl Plans {
     /// `up to 400 pulls`, or `up to 400 pulls, fewer in some plans`. `None` without a checkpoint.
     pub(crate) fn up_to(&self, unit: &str) -> Option<String> {
         let most = *self.checkpoints.values().filter_map(BTreeSet::last).max()?;
-        let fewer = if self.differ() { ", fewer in some plans" } else { "" };
+        let is_less = self.checkpoints.values().any(|all| all.last() < Some(&most));
+        let fewer = if is_less { ", fewer in some plans" } else { "" };
         Some(format!("up to {} {unit}{fewer}", count(most)))
     }
 
@@ -109,6 +110,8 @@ mod tests {
         assert_eq!(of(&[one, ("b", "git", &[0, 40])]), ("3 checkpoints".into(), "up to 60 steps".into()));
         let both = ("3 to 5 checkpoints".to_owned(), "up to 1,000 steps, fewer in some plans".to_owned());
         assert_eq!(of(&[one, ("b", "mail", &[0, 1, 2, 3, 1000])]), both);
+        let begin_later = ("2 checkpoints".to_owned(), "up to 400 steps".to_owned());
+        assert_eq!(of(&[("a", "git", &[4, 400]), ("b", "mail", &[0, 400])]), begin_later);
         assert_eq!(of(&[("a", "git", &[0])]), ("1 checkpoint".into(), "up to 0 steps".into()));
         assert_eq!(of(&[]), Default::default());
     }

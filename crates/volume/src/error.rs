@@ -71,7 +71,7 @@ pub enum Error {
         needed: Bytes,
     },
     /// A volume would be smaller than its file system allows.
-    #[error("{size} is too small for {file_system}: at least {minimum}")]
+    #[error("{size} is too small for {file_system}: at least {}", minimum.rounded_up())]
     VolumeTooSmall {
         /// The file system.
         file_system: FileSystemKind,
@@ -362,10 +362,10 @@ impl Error {
                      {file_system} out of the plan"
                 )
             }
-            Error::NotEnoughSpace { needed, .. } => {
+            Error::NotEnoughSpace { available, needed, .. } => {
                 format!(
                     "name a directory with {} free for the images, or make the volumes smaller in the plan",
-                    needed.rounded_up()
+                    Bytes::shortage(*available, *needed).1
                 )
             }
             Error::VolumeTooSmall { minimum, .. } => format!("make the volume {} or larger", minimum.rounded_up()),

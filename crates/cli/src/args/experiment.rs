@@ -82,9 +82,10 @@ pub struct ChangeArgs {
     /// Override a key, such as measure.every=10. Repeatable.
     ///
     /// The key starts at the root of the plan: workload.fsfb.rounds=100. A number names an entry of
-    /// a list: file_system.0.mount=noatime. The value is one of TOML; a text needs no quotes. The
-    /// run keeps the changed plan, and its description lists the changes. Options such as --seed
-    /// override --set. docs/reference/plan-keys.md lists the keys.
+    /// a list: file_system.0.mount=noatime. Entries of a list count from 0. The value is in
+    /// TOML syntax. A text needs no quotes. The run keeps the changed plan, and its description
+    /// lists the changes. An option such as --seed excludes a setting of its key.
+    /// docs/reference/plan-keys.md lists the keys.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<Setting>,
 }

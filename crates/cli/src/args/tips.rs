@@ -34,8 +34,8 @@ const GUESSED: &[(&str, &str, &str)] = &[
     ("run", "--fs", "the file systems are in the plan: [[file_system]] with kind = \"xfs\""),
     ("run", "--json", "`senesce show RUN --json` prints the results"),
     ("run", "--on", "the volumes are in the plan: [volumes]; --device NAME models a disk"),
-    ("run", "--rounds", "the keys of the plan have --set: --set workload.fsfb.rounds=100"),
-    ("run", "--steps", "the keys of the plan have --set: --set workload.fsfb.rounds=100"),
+    ("run", "--rounds", "--set overrides a key of the plan: --set workload.fsfb.rounds=100"),
+    ("run", "--steps", "--set overrides a key of the plan: --set workload.fsfb.rounds=100"),
     ("show", "--csv", "`senesce export RUN --csv TABLE` prints a table"),
 ];
 
@@ -50,8 +50,8 @@ const NEEDED: &[(&str, &str, &str)] = &[
     ("record", "--log", "new.senesce-log"),
     ("replay", "--on", "empty-dir"),
 ];
-/// The value of `--on` in the example if the user names a file system.
-const NEEDED_WITH_FS: &str = "image:4GiB";
+/// The value of `--on` in the example if the user names a file system or a file to keep.
+const NEEDED_IMAGE: &str = "image:4GiB";
 
 /// Verbs whose commands read a file, and the command that prints it.
 const READERS: &[(&str, &str)] = &[("log", "show"), ("image", "list")];
@@ -125,15 +125,24 @@ fn name_reader(error: &Error, verb: &str) -> Option<String> {
 /// name is missing, too.
 fn complete(error: &Error, verb: &str, arguments: &[OsString]) -> Option<String> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
-    let has_fs = arguments.iter().filter_map(|word| word.to_str()).any(|word| word.starts_with("--fs"));
+    // The words after `--` are those of another command.
+    let words = || arguments.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let has = |option: &str| {
+        words().any(|word| word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))
+    };
+    let (has_fs, is_kept) = (has("--fs"), has("--image") || has("--save"));
+    let is_image = matches!(verb, "age" | "replay") && (has_fs || is_kept);
     let is_missing = |option: &str| missing.iter().any(|argument| argument.split(' ').next() == Some(option));
     let needed = NEEDED.iter().filter(|(of, option, _)| *of == verb && is_missing(option));
-    let options: Vec<(&str, &str)> = needed
-        .map(|(_, option, value)| (*option, if has_fs && *option == "--on" { NEEDED_WITH_FS } else { value }))
+    let mut options: Vec<(&str, &str)> = needed
+        .map(|(_, option, value)| (*option, if is_image && *option == "--on" { NEEDED_IMAGE } else { value }))
         .collect();
     if options.len() < missing.len() {
         return None;
     }
+    // An image needs a file system, and `age` makes none that it would remove.
+    options.extend((is_image && !has_fs).then_some(("--fs", "ext4")));
+    options.extend((is_image && !is_kept && verb == "age").then_some(("--image", "aged.img")));
     let words: Vec<OsString> = ["senesce".into()].into_iter().chain(arguments.iter().skip(1).cloned()).collect();
     Some(format!("for example: {}", command_with(&words, &options)))
 }

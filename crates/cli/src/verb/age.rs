@@ -19,7 +19,7 @@ use senesce_experiment::{
 use senesce_image::{Description, SaveOptions, save};
 use senesce_report::{count, three_digits};
 use senesce_volume::{
-    Backend, Custodian, Existing, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
+    Backend, Custodian, FileSystemKind, Host, LinuxHost, Slot, Uuid, Volume, VolumeSpec, check_device,
     check_mkfs_words, check_room, install_signal_cleanup,
 };
 use serde::Serialize;
@@ -30,7 +30,7 @@ use super::{
     filling::{check_filling, fill_percent},
     home::with_home,
     image::save_listed,
-    keep::{name_place, trim},
+    keep::{name_place, trim, write_image},
     nearness::tell_nearness,
     place::{check_new_files, check_place, image_size},
     shell::quote,
@@ -267,7 +267,10 @@ fn spec(args: &AgeArgs, plan: &Plan, scratch: &Path) -> Result<(VolumeSpec, Slot
     if is_lost {
         let message = format!("--on {} makes an image that would be removed at the end", args.on);
         let example = image_example(args, &args.on);
-        return Err(usage(message, Some(&format!("keep it with --image FILE or --save CONTAINER: {example}"))));
+        return Err(usage(
+            message,
+            Some(&format!("keep it with --image FILE or --save CONTAINER; for example: {example}")),
+        ));
     }
     let backend = match image {
         Some(size) => Backend::Image { dir: scratch.to_owned(), size, memory: false },
@@ -336,8 +339,7 @@ fn keep(args: &AgeArgs, plan: &Plan, custodian: &Custodian, volume: &mut Volume,
     let made = volume.mkfs_record().cloned();
     volume.unmount()?;
     if let Some(path) = &args.image {
-        volume.snapshot_to(path, Existing::Keep, &SystemClock::start())?;
-        kept.push(path.display().to_string());
+        kept.push(write_image(volume, path)?.display().to_string());
     }
     if let Some(path) = &args.save {
         let mut circumstances: BTreeMap<String, String> = host.circumstances(None).into_iter().collect();
@@ -381,7 +383,7 @@ fn tell(
     if args.json {
         println!("{:#}", document(AGE_SCHEMA, AgeDocument { place, reached: end, kept, drives: chains }));
     } else {
-        print_end((place, is_recording(plan)), end, kept, &next_command(args, place));
+        print_end((place, is_recording(plan)), end, kept, &next_command(args, place, kept));
         chains.into_iter().for_each(print_chains);
     }
     let ended_by = end.workload.iter().find(|(name, _)| name == "ended_by").map(|(_, bound)| bound.as_str());
@@ -413,9 +415,9 @@ fn explain_bound(bound: &str) -> &str {
 }
 
 /// The command that shows the cost of the age.
-fn next_command(args: &AgeArgs, place: &str) -> String {
+fn next_command(args: &AgeArgs, place: &str, kept: &[String]) -> String {
     let inspected = match (&args.image, &args.save) {
-        (Some(image), _) => image.display().to_string(),
+        (Some(image), _) => kept.first().cloned().unwrap_or_else(|| image.display().to_string()),
         (None, Some(saved)) => return format!("senesce bench --aged {} --unaged -- COMMAND", saved.display()),
         (None, None) => place.to_owned(),
     };

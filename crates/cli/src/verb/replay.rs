@@ -105,8 +105,8 @@ fn replay_in(args: &ReplayArgs, custodian: &Custodian, scratch: &Path, quiet: bo
     let mut volume = Volume::create(custodian, &spec, &slot)?;
     replay_into(args, Onto::Directory(volume.root()), scratch, quiet)?;
     if let Some(path) = &args.image {
-        keep_image(&mut volume, path)?;
-        let path = Printable::new(path);
+        let path = keep_image(&mut volume, path)?;
+        let path = Printable::new(&path);
         println!("kept as the image {path}\nnext: senesce inspect {path}");
     }
     if args.keep {

@@ -225,6 +225,7 @@ fn choose_registry_dir(is_root: bool, named: impl Fn(&str) -> Option<PathBuf>) -
 ///
 /// Errors: the changed plan makes no sense.
 pub fn read_changed(path: &Path, args: &ChangeArgs) -> Result<Plan> {
+    check_twice_set(args)?;
     let mut plan = Plan::read_with(path, &args.set)?;
     check_history_options(&plan, args)?;
     if args.repo.is_some() || args.trace.is_some() {
@@ -246,6 +247,28 @@ pub fn read_changed(path: &Path, args: &ChangeArgs) -> Result<Plan> {
     plan.volumes.real_time |= args.real_time;
     // What was overridden must still make sense.
     Ok(plan.checked(path)?)
+}
+
+/// Errors: an option and a setting change the same key. The description would list the setting.
+fn check_twice_set(args: &ChangeArgs) -> Result<()> {
+    // These options replace the source of the history, whatever it is.
+    const SOURCES: [&str; 4] = ["history.repo", "history.trace", "history.synthetic", "history.like"];
+    let options: [(&str, bool, &[&str]); 7] = [
+        ("--repo", args.repo.is_some(), &SOURCES),
+        ("--trace", args.trace.is_some(), &SOURCES),
+        ("--pulls", args.pulls.is_some(), &["history.pulls"]),
+        ("--runs", args.runs.is_some(), &["measure.repetitions"]),
+        ("--seed", args.seed.is_some(), &["seed"]),
+        ("--device", args.device.is_some(), &["volumes.device"]),
+        ("--real-time", args.real_time, &["volumes.real_time"]),
+    ];
+    for (option, _, keys) in options.iter().filter(|(_, is_given, _)| *is_given) {
+        if let Some(setting) = args.set.iter().find(|setting| keys.iter().any(|key| setting.touches(key))) {
+            let message = format!("{option} and --set {setting} exclude each other");
+            return Err(usage(message, Some("leave one of them out")));
+        }
+    }
+    Ok(())
 }
 
 /// Errors: an option for histories is set, but the plan has no history.

@@ -181,7 +181,7 @@ mod tests {
             ("fsfb:5", None, "is unknown"),
             ("fsfb", Some(("round", "3")), "did you mean `rounds`?"),
             ("fsfb", Some(("rounds", "many")), "rounds"),
-            ("fsfb", Some(("format.x", "3")), "is no table"),
+            ("fsfb", Some(("format.x", "3")), "is a value, not a table"),
             ("nowhere.toml", None, "cannot read the plan"),
         ] {
             let error = plan(workload, setting.as_slice(), "").unwrap_err().to_string();

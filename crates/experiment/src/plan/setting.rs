@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Display, Formatter},
+    num::IntErrorKind,
     path::Path,
     str::FromStr,
 };
@@ -47,11 +48,25 @@ impl Setting {
     ///
     /// Errors: a part of the key is a value, or no entry of a list.
     pub(crate) fn apply(&self, plan: &mut Table) -> Result<(), String> {
+        insert(plan, &self.key, self.parse_value())
+    }
+
+    /// The value in TOML, or else as a text.
+    fn parse_value(&self) -> Value {
         // Text after the value would be further keys.
         let parsed = format!("v = {}", self.value).parse::<Table>().ok().filter(|table| table.len() == 1);
-        let value = parsed.and_then(|mut table| table.remove("v")).unwrap_or_else(|| Value::String(self.value.clone()));
-        insert(plan, &self.key, value)
+        parsed.and_then(|mut table| table.remove("v")).unwrap_or_else(|| Value::String(self.value.clone()))
     }
+
+    /// Whether it changes this key, a table that contains the key, or a key in it.
+    pub fn touches(&self, key: &str) -> bool {
+        contains(&self.key, key) || contains(key, &self.key)
+    }
+}
+
+/// Whether a key is another one, or a table or list that contains it.
+fn contains(outer: &str, key: &str) -> bool {
+    key.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Sets a key with dots, and makes the tables that are missing. A number names an entry of a list.
@@ -71,7 +86,7 @@ pub(crate) fn insert(plan: &mut Table, key: &str, value: Value) -> Result<(), St
                     _ => format!("{path} is a list with {count} entries; write {path}.0 to {path}.{}", count - 1),
                 })?
             }
-            _ => return Err(format!("{path} is no table")),
+            _ => return Err(format!("{path} is a value, not a table")),
         };
         path = format!("{path}.{part}");
     }
@@ -92,31 +107,40 @@ impl Plan {
     ///
     /// Errors: as of [`Plan::read_with`].
     pub fn parse_with(path: &Path, text: &str, settings: &[Setting]) -> Result<Self, PlanError> {
-        let Some(table) = text.parse::<Table>().ok().filter(|_| !settings.is_empty()) else {
-            return Self::parse(path, text);
+        let Some(first) = settings.first() else { return Self::parse(path, text) };
+        let Ok(table) = text.parse::<Table>() else {
+            // A table has no integer above 2^63-1, and a plan can have one.
+            return Self::parse(path, text).and(Err(wrong(first, "the plan has a number above 2^63-1")));
         };
-        // The keys first set. The whole plan is checked once, because settings may need each other.
-        let changed = |count: usize| {
-            let mut table = table.clone();
-            for setting in &settings[..count] {
-                setting.apply(&mut table).map_err(|problem| wrong(setting, &problem))?;
+        let mut values: Vec<Value> = settings.iter().map(Setting::parse_value).collect();
+        loop {
+            // Applies the first settings, then checks the whole plan once: settings may need each
+            // other.
+            let changed = |count: usize| -> Result<(Plan, Table), PlanError> {
+                let mut table = table.clone();
+                for (setting, value) in settings.iter().zip(&values).take(count) {
+                    insert(&mut table, &setting.key, value.clone()).map_err(|problem| wrong(setting, &problem))?;
+                }
+                Ok((parse_table(path, table.clone())?.checked(path)?, table))
+            };
+            let error = match changed(settings.len()) {
+                Ok((plan, new)) => return Ok(describe(plan, (&table, &new), settings)),
+                Err(error) => error,
+            };
+            // The first setting with which the error occurs is the cause.
+            let said = error.to_string();
+            let is_it = |count: &usize| changed(*count).is_err_and(|error| error.to_string() == said);
+            let at = match (0..settings.len()).find(is_it) {
+                // The message for the text names the line.
+                Some(0) => return Self::parse(path, text).and(Err(error)),
+                count => count.unwrap_or(settings.len()) - 1,
+            };
+            // A text such as a commit can have the form of a number.
+            let is_text = matches!(values[at], Value::String(_) | Value::Array(_) | Value::Table(_));
+            if is_text || !said.contains("expected a string") {
+                return Err(explain(&settings[at], error, find_place(&settings[at], path, &table)));
             }
-            parse_table(path, table)?.checked(path)
-        };
-        let error = match changed(settings.len()) {
-            Ok(plan) => return Ok(describe(plan, &table, settings)),
-            Err(error) => error,
-        };
-        // The first setting with which the error occurs is the cause.
-        let said = error.to_string();
-        let is_it = |count: &usize| changed(*count).is_err_and(|error| error.to_string() == said);
-        match (0..settings.len()).find(is_it) {
-            // The message for the text names the line.
-            Some(0) => Self::parse(path, text).and(Err(error)),
-            count => {
-                let setting = &settings[count.unwrap_or(settings.len()) - 1];
-                Err(explain(setting, error, find_place(setting, path, &table)))
-            }
+            values[at] = Value::String(settings[at].value.clone());
         }
     }
 }
@@ -127,7 +151,12 @@ fn wrong(setting: &Setting, problem: &str) -> PlanError {
 
 /// The error of a plan as one of the setting that causes it.
 fn explain(setting: &Setting, error: PlanError, place: Option<String>) -> PlanError {
+    let is_large = setting.value.parse::<i64>().is_err_and(|error| *error.kind() == IntErrorKind::PosOverflow);
     let (problem, hint) = match error {
+        // TOML has no such number, so it was a text.
+        PlanError::Syntax { problem, .. } if is_large && problem.starts_with("invalid type: string") => {
+            ("the number is too large; the largest is 2^63-1".to_owned(), None)
+        }
         PlanError::Syntax { problem, hint, .. } => {
             (problem, place.map(|place| format!("did you mean `--set {place}={}`?", setting.value)).or(hint))
         }
@@ -147,23 +176,34 @@ fn find_place(setting: &Setting, path: &Path, plan: &Table) -> Option<String> {
     tables.into_iter().map(|table| format!("{table}.{name}")).find(|key| {
         let mut plan = plan.clone();
         let moved = Setting { key: key.clone(), value: setting.value.clone() };
-        moved.apply(&mut plan).is_ok() && parse_table(path, plan).is_ok()
+        moved.apply(&mut plan).is_ok() && parse_table(path, plan).and_then(|plan| plan.checked(path)).is_ok()
     })
 }
 
 /// Adds the settings to the description of the changed plan, which readers of the report see. The
 /// author's text may state old values.
-fn describe(mut plan: Plan, old: &Table, settings: &[Setting]) -> Plan {
-    let is_new = |setting: &&Setting| {
-        let mut table = old.clone();
-        setting.apply(&mut table).is_ok() && table != *old
+fn describe(mut plan: Plan, (old, new): (&Table, &Table), settings: &[Setting]) -> Plan {
+    let is_new = |(at, setting): &(usize, &Setting)| {
+        let is_overridden = settings[at + 1..].iter().any(|later| contains(&later.key, &setting.key));
+        !is_overridden && find(new, &setting.key) != find(old, &setting.key)
     };
-    let changes: Vec<String> = settings.iter().filter(is_new).map(Setting::to_string).collect();
+    let changes: Vec<String> =
+        settings.iter().enumerate().filter(is_new).map(|(_, setting)| setting.to_string()).collect();
     if !changes.is_empty() && settings.iter().all(|setting| setting.key != "description") {
         let changes = format!("Changed: {}.", changes.join(", "));
         plan.description = [plan.description.trim(), &changes].join(" ").trim_start().to_owned();
     }
     plan
+}
+
+/// The value of a key with dots.
+fn find<'t>(plan: &'t Table, key: &str) -> Option<&'t Value> {
+    let mut parts = key.split('.');
+    let first = plan.get(parts.next()?)?;
+    parts.try_fold(first, |place, part| match place {
+        Value::Array(list) => list.get(part.parse::<usize>().ok()?),
+        place => place.get(part),
+    })
 }
 
 #[cfg(test)]
@@ -211,6 +251,53 @@ mod tests {
     }
 
     #[test]
+    fn description_lists_what_is_left_of_the_settings() {
+        let list = "file_system=[{kind=\"xfs\"},{kind=\"ext4\"}]";
+        let described = format!("Ten rounds. Changed: {list}, file_system.1.mount=noatime.");
+        for (settings, description) in [
+            (&["workload.fsfb.rounds=9", "workload.fsfb.rounds=10"][..], "Ten rounds."),
+            (&["workload.fsfb.rounds=9", "workload.fsfb.rounds=8"], "Ten rounds. Changed: workload.fsfb.rounds=8."),
+            (&[list, "file_system.1.mount=noatime"], &described),
+            (&["file_system.1.mount=noatime", list], &format!("Ten rounds. Changed: {list}.")),
+        ] {
+            assert_eq!(parse(settings).unwrap().description, description, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn plan_with_a_large_number_takes_no_setting() {
+        let text = TEXT.replacen("[workload]", "seed = 18446744073709551615\n[workload]", 1);
+        let parse = |text: &str| Plan::parse_with(Path::new("p.toml"), text, &["name=other".parse().unwrap()]);
+        assert_eq!(Plan::parse(Path::new("p.toml"), &text).unwrap().seed.0, u64::MAX);
+        let said = parse(&text).unwrap_err().to_string();
+        assert_eq!(said, "cannot use --set name=other: the plan has a number above 2^63-1");
+        let said = parse(&text.replacen("rounds =", "round =", 1)).unwrap_err().to_string();
+        assert!(said.contains("line 8"), "{said}");
+    }
+
+    #[test]
+    fn texts_may_have_the_form_of_numbers() {
+        let plan = parse(&["description=5", "name=1234567"]).unwrap();
+        assert_eq!((plan.name.as_str(), plan.description.as_str()), ("1234567", "5"));
+        assert_eq!(parse(&["name=007"]).unwrap().name, "007");
+    }
+
+    #[test]
+    fn a_setting_touches_its_tables_and_its_keys() {
+        let setting: Setting = "history.synthetic.files=3".parse().unwrap();
+        for (key, touches) in [
+            ("history.synthetic.files", true),
+            ("history.synthetic", true),
+            ("history", true),
+            ("history.synthetic.files.x", true),
+            ("history.synthetic.file", false),
+            ("history.pulls", false),
+        ] {
+            assert_eq!(setting.touches(key), touches, "{key}");
+        }
+    }
+
+    #[test]
     fn later_settings_win_and_may_need_each_other() {
         let rounds = |plan: Plan| plan.workload.fsfb.unwrap().rounds;
         assert_eq!(rounds(parse(&["workload.fsfb.rounds=3", "workload.fsfb.rounds=4"]).unwrap()), Some(4));
@@ -228,9 +315,13 @@ mod tests {
             (&["repetitions=3"], "did you mean `--set measure.repetitions=3`?"),
             (&["workload.fsfb.rounds=many", "seed=2"], "cannot use --set workload.fsfb.rounds=many: invalid type"),
             (&["seed=2", "measure.every=0"], "cannot use --set measure.every=0: measure.every is 0; write"),
-            (&["name.x=1"], "name is no table"),
+            (&["name.x=1"], "name is a value, not a table"),
             (&["file_system.2.kind=xfs"], "file_system is a list with 2 entries; write file_system.0 to file_system.1"),
             (&["file_system.kind=xfs"], "file_system is a list with 2 entries"),
+            (
+                &["seed=18446744073709551615"],
+                "seed=18446744073709551615: the number is too large; the largest is 2^63-1",
+            ),
             (&["format=senesce-plan/2"], "cannot use --set format=senesce-plan/2"),
             (&["seed=1\nname=x"], "cannot use --set seed=1\nname=x: invalid type"),
         ] {

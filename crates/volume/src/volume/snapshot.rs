@@ -2,7 +2,8 @@
 //! layout.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -19,8 +20,10 @@ use crate::{
 };
 
 /// The method and cost of writing or restoring a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotReport {
+    /// The snapshot.
+    pub path: PathBuf,
     /// `clone` (shared blocks, in constant time) or `sparse copy`.
     pub method: &'static str,
     /// Bytes that the source occupies.
@@ -41,7 +44,7 @@ impl SnapshotReport {
 pub enum Existing {
     /// Replaces it.
     Replace,
-    /// Leaves it, and fails.
+    /// Leaves it, and gives the snapshot the first free name with a number: `aged.img.1`.
     Keep,
 }
 
@@ -53,11 +56,38 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
         // NFS does not support this flag, and a FUSE server may refuse it with another error. A
         // hard link does not replace a file either.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            fs::hard_link(from, to)?;
-            fs::remove_file(from)
+            let unsupported = [Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL].map(Errno::raw_os_error);
+            match fs::hard_link(from, to) {
+                // The file has its new name.
+                Ok(()) => {
+                    let _ = fs::remove_file(from);
+                    Ok(())
+                }
+                Err(error) if error.raw_os_error().is_some_and(|code| unsupported.contains(&code)) => {
+                    File::create_new(to)?;
+                    fs::rename(from, to)
+                }
+                Err(error) => Err(error),
+            }
         }
         other => other.map_err(io::Error::from),
     }
+}
+
+/// Renames a file to `to`, or to the first free name with a number. Returns the name.
+fn rename_free(from: &Path, to: &Path) -> io::Result<PathBuf> {
+    let mut name = to.to_owned();
+    for number in 1u64.. {
+        match rename_new(from, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let mut numbered = to.as_os_str().to_owned();
+                numbered.push(format!(".{number}"));
+                name = numbered.into();
+            }
+            other => return other.map(|()| name),
+        }
+    }
+    unreachable!("some number is free")
 }
 
 /// The space that a file occupies.
@@ -86,8 +116,7 @@ impl Volume {
     /// Writes a snapshot of an unmounted image volume to `path`. The file gets its name in one
     /// step: a reader sees the old snapshot or the complete new one, also after a power cut.
     ///
-    /// Errors: the volume is mounted, or is no image; too little space; the file exists and is
-    /// kept. Cost: about none where the host's file system clones, else a copy of the occupied
+    /// Errors: the volume is mounted, or is no image; too little space. Cost: about none where the host's file system clones, else a copy of the occupied
     /// bytes.
     pub fn snapshot_to(&self, path: &Path, existing: Existing, clock: &dyn Clock) -> Result<SnapshotReport> {
         let Some(image) = self.image() else {
@@ -110,16 +139,16 @@ impl Volume {
         host.sync_file(&partial)?;
         let path = dir.join(name);
         let renamed = match existing {
-            Existing::Replace => fs::rename(&partial, &path),
-            Existing::Keep => rename_new(&partial, &path),
+            Existing::Replace => fs::rename(&partial, &path).map(|()| path.clone()),
+            Existing::Keep => rename_free(&partial, &path),
         };
-        renamed.map_err(Error::std("make", &path))?;
+        let path = renamed.map_err(Error::std("make", &path))?;
         host.sync_file(&path)?;
         // A copy of this size would evict useful pages from the cache.
         host.drop_page_cache(&path)?;
         // The temporary name is gone, so this only closes the journal's entry.
         lease.release()?;
-        Ok(SnapshotReport { method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })
+        Ok(SnapshotReport { path, method, allocated: allocated(image)?, elapsed: clock.now().since(begin) })
     }
 
     /// Makes a volume from a snapshot: a new image with its contents, attached and mounted. Ignores
@@ -150,7 +179,12 @@ impl Volume {
         host.sync_file(&path)?;
         host.drop_page_cache(&path)?;
         host.drop_page_cache(snapshot)?;
-        let report = SnapshotReport { method, allocated: allocated(snapshot)?, elapsed: clock.now().since(begin) };
+        let report = SnapshotReport {
+            path: snapshot.to_owned(),
+            method,
+            allocated: allocated(snapshot)?,
+            elapsed: clock.now().since(begin),
+        };
         let (place, device) = build::attach(custodian, &mut lease, &image, slot, path, file)?;
         let found = read_superblock(&host.read_device(&device, 0, SCAN_BYTES)?);
         let Some(found) = found.filter(|found| found.file_system == spec.file_system) else {

@@ -27,7 +27,7 @@ pub(super) fn short(figure: &str) -> String {
 
 /// The names of figures in the text of a comparison.
 pub(super) struct Names {
-    /// Short names that figures of two methods have.
+    /// Short names that two methods share.
     of_two: BTreeSet<String>,
 }
 
