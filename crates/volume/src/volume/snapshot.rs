@@ -116,8 +116,8 @@ impl Volume {
     /// Writes a snapshot of an unmounted image volume to `path`. The file gets its name in one
     /// step: a reader sees the old snapshot or the complete new one, also after a power cut.
     ///
-    /// Errors: the volume is mounted, or is no image; too little space. Cost: about none where the host's file system clones, else a copy of the occupied
-    /// bytes.
+    /// Errors: the volume is mounted, or is no image; too little space. Cost: about none where the
+    /// host's file system clones, else a copy of the occupied bytes.
     pub fn snapshot_to(&self, path: &Path, existing: Existing, clock: &dyn Clock) -> Result<SnapshotReport> {
         let Some(image) = self.image() else {
             return Err(self.not_possible("take a snapshot of", "it is not on an image"));
